@@ -1,0 +1,47 @@
+# The commands of this project. Windows readers find the same in plain commands in the README.
+# PYTHON is any Python 3.11 or newer with venv; TORCH=cpu gets the small build of torch on Linux.
+PYTHON ?= python3
+TORCH ?=
+LESSON ?=
+export TORCH
+
+# One thread a process: more threads than cores make the small models of the lessons slower.
+export OMP_NUM_THREADS = 1
+
+BOOK = .venv/book/bin/python
+FULL = .venv/full/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help book preview test run bench pins clean book-environment full-environment
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
+	@echo "On Linux, add TORCH=cpu to test, run and bench for the small build of torch."
+
+book: book-environment  ## build the book, strictly, into _build/html
+	@$(BOOK) tools/build_book.py
+
+preview: book-environment  ## build, serve on this machine only, rebuild on save
+	@$(BOOK) tools/preview.py
+
+test: full-environment  ## run all there is to check, with the lessons re-executed
+	@echo "Running every test; this takes some minutes ..."
+	@$(FULL) -m pytest -n 2 --dist loadgroup
+
+run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
+	@$(FULL) tools/run_lessons.py $(LESSON)
+
+bench: full-environment  ## measure time and memory of builds and lessons
+	@$(FULL) tools/bench.py
+
+pins:  ## write constraints.txt again after a change of requirements
+	@$(PYTHON) tools/pins.py
+
+clean:  ## remove the environments and all that was built
+	rm -rf .venv _build .pytest_cache
+
+book-environment:
+	@$(PYTHON) tools/environment.py book
+
+full-environment:
+	@$(PYTHON) tools/environment.py full
