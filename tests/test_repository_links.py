@@ -1,0 +1,155 @@
+"""Launch, source, edit and issue links follow the fork, and name files that exist."""
+
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from helpers_book import ROOT, build, tiny_book
+from sphinx.errors import ConfigError
+
+sys.path.insert(0, str(ROOT / "theme/extensions"))
+from repository_links import NOT_OURS, find_repository, from_remote  # noqa: E402
+
+FORK = "https://github.com/some-teacher/class.2026"
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://github.com/some-teacher/class.2026",
+        "https://github.com/some-teacher/class.2026.git",
+        "https://github.com/some-teacher/class.2026/",
+        "https://x-access-token:s3cret@github.com/some-teacher/class.2026.git",
+        "https://me@example.org:s3cret@github.com/some-teacher/class.2026",
+        "git@github.com:some-teacher/class.2026.git",
+        "github.com:some-teacher/class.2026",
+        "ssh://git@github.com/some-teacher/class.2026.git",
+        "ssh://git@ssh.github.com:443/some-teacher/class.2026.git",
+        "git://GitHub.com/some-teacher/class.2026.git",
+    ],
+)
+def test_every_way_to_write_a_github_remote(remote):
+    assert from_remote(remote) == FORK
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "",
+        "/srv/git/github.com/some/thing.git",
+        "https://notgithub.com/some/thing",
+        "https://example.org/github.com/some/thing",
+        "git@gitlab.com:some/thing.git",
+        "https://github.com/only-an-owner",
+    ],
+)
+def test_other_remotes_give_no_address(remote):
+    assert from_remote(remote) == ""
+
+
+def test_order_configuration_then_workflow_then_remote(tmp_path):
+    repository = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", repository], check=True)
+    add = ["git", "-C", repository, "remote", "add", "origin", "git@github.com:third/c.git"]
+    subprocess.run(add, check=True)
+    workflow = {"GITHUB_REPOSITORY": "second/b"}
+    configured = "https://token@github.com/first/a.git/"
+    assert find_repository(configured, workflow, repository) == "https://github.com/first/a"
+    assert find_repository("", workflow, repository) == "https://github.com/second/b"
+    assert find_repository("", {}, repository) == "https://github.com/third/c"
+    # jupyter-book's default is nobody's wish.
+    assert find_repository(NOT_OURS, {}, repository) == "https://github.com/third/c"
+    # A folder inside somebody else's repository is not that repository.
+    (repository / "inside").mkdir()
+    assert find_repository("", {}, repository / "inside") == ""
+
+
+def test_server_of_a_company_is_honoured(tmp_path):
+    workflow = {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://git.example.org"}
+    assert find_repository("", workflow, tmp_path) == "https://git.example.org/o/r"
+
+
+@pytest.mark.parametrize("configured", ["some-teacher/class", "https://github.com/alone"])
+def test_wrong_address_in_the_settings_is_refused(configured, tmp_path):
+    with pytest.raises(ConfigError, match="_config.yml: repository.url"):
+        find_repository(configured, {}, tmp_path)
+
+
+def outward_links(page: Path) -> set[str]:
+    """Return the addresses of other hosts that a page links to."""
+    html = page.read_text(encoding="utf-8")
+    return {unescape(url) for url in re.findall(r'href="(https?://[^"]+)"', html)}
+
+
+def check_links(root: Path, address: str) -> None:
+    """Assert that both pages link to `address` in every way, each time to a file that exists."""
+    owner_name = urlsplit(address).path.strip("/")
+    for docname, source in [("index", "index.md"), ("lessons/07-tiny", "lessons/07-tiny.ipynb")]:
+        links = outward_links(root / f"_build/html/{docname}.html")
+        wanted = {
+            address,
+            f"{address}/blob/main/{source}?plain=1",
+            f"{address}/edit/main/{source}",
+        }
+        if source.endswith(".ipynb"):
+            wanted.add(f"https://mybinder.org/v2/gh/{owner_name}/main?urlpath=lab/tree/{source}")
+            wanted.add(f"https://colab.research.google.com/github/{owner_name}/blob/main/{source}")
+        assert wanted <= links
+        assert (root / source).is_file()
+        issues = [link for link in links if link.startswith(f"{address}/issues/new?title=")]
+        assert len(issues) == 2 and all(docname in unquote(link) for link in issues)
+        ours = re.compile(r"github|binder|colab")
+        named = [link for link in links if ours.search(urlsplit(link).netloc)]
+        assert all(owner_name in link for link in named), "an address that is not this repository"
+
+
+def test_links_in_a_workflow_of_a_fork(tmp_path):
+    root = tiny_book(tmp_path / "book")
+    done = build(root, GITHUB_REPOSITORY="some-teacher/class.2026")
+    assert done.returncode == 0, done.stderr
+    check_links(root, FORK)
+
+
+def test_links_from_a_remote_do_not_leak_its_password(tmp_path):
+    root = tiny_book(tmp_path / "book")
+    subprocess.run(["git", "init", "-q", root], check=True)
+    remote = "https://user:s3cret@github.com/some-teacher/class.2026.git"
+    subprocess.run(["git", "-C", root, "remote", "add", "origin", remote], check=True)
+    done = build(root)
+    assert done.returncode == 0, done.stderr
+    check_links(root, FORK)
+    site = [path for path in (root / "_build/html").rglob("*") if path.is_file()]
+    assert not any(b"s3cret" in path.read_bytes() for path in site)
+
+
+def test_no_address_known_means_none_shown(tmp_path):
+    root = tiny_book(tmp_path / "book")
+    done = build(root)
+    assert done.returncode == 0, done.stderr
+    for docname in ("index", "references", "lessons/07-tiny"):
+        page = root / f"_build/html/{docname}.html"
+        hosts = {urlsplit(link).netloc for link in outward_links(page)}
+        assert hosts == {"opensource.org", "creativecommons.org"}
+        html = page.read_text(encoding="utf-8")
+        assert (
+            'index.html#found-a-mistake">Report a mistake' in html
+            or 'href="#found-a-mistake' in html
+        )
+        assert "launch-buttons" not in html and "source-buttons" not in html
+    assert 'id="found-a-mistake"' in (root / "_build/html/index.html").read_text(encoding="utf-8")
+
+
+def test_company_server_has_source_links_and_no_launch(tmp_path):
+    root = tiny_book(tmp_path / "book")
+    done = build(root, GITHUB_REPOSITORY="o/r", GITHUB_SERVER_URL="https://git.example.org")
+    assert done.returncode == 0, done.stderr
+    links = outward_links(root / "_build/html/lessons/07-tiny.html")
+    assert "https://git.example.org/o/r/edit/main/lessons/07-tiny.ipynb" in links
+    assert [
+        link for link in links if link.startswith("https://git.example.org/o/r/issues/new?title=")
+    ]
+    assert not [link for link in links if "binder" in link or "colab" in link]

@@ -1,0 +1,129 @@
+"""Typeset formulas with KaTeX while the pages are written.
+
+The pages then hold finished mathematics, as HTML for the eye and MathML for a screen reader. A
+reader needs no JavaScript and no network, and wrong TeX fails the build with its place. KaTeX's
+files come from an installed package (see requirements-assets.txt), and go into the site's own
+_static folder.
+"""
+
+import importlib.util
+import json
+import re
+import shutil
+from functools import lru_cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+
+PACKAGE = "djangocms_katex"
+FILES = "static/djangocms_katex/vendor/katex"
+STYLE = "katex/katex.min.css"
+
+RENDER = """
+function render(tex, display) {
+  const options = {displayMode: display, throwOnError: true, strict: "error"};
+  try { return JSON.stringify({html: katex.renderToString(tex, options)}); }
+  catch (error) { return JSON.stringify({error: error.message}); }
+}
+"""
+
+logger = logging.getLogger(__name__)
+
+
+def katex_folder() -> Path:
+    """Return the folder of KaTeX's own files.
+
+    Errors: `ExtensionError` when the package that carries them is not installed.
+    """
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None:
+        raise ExtensionError("KaTeX's files are missing; run: python tools/environment.py book")
+    return Path(found.origin).parent / FILES
+
+
+@lru_cache(maxsize=1)
+def engine():
+    """Return a JavaScript engine with KaTeX loaded; started once, since that takes a while."""
+    from py_mini_racer import MiniRacer
+
+    started = MiniRacer()
+    started.eval((katex_folder() / "katex.min.js").read_text(encoding="utf-8"))
+    started.eval(RENDER)
+    return started
+
+
+@lru_cache(maxsize=None)
+def render(tex: str, display: bool) -> dict[str, str]:
+    """Typeset TeX, as a formula of its own (`display`) or inside a line.
+
+    Returns {"html": …}, or {"error": …} with what KaTeX has against it.
+    """
+    return json.loads(engine().call("render", tex, display))
+
+
+def line_of(node) -> int | None:
+    """Return the line of a node, or of the nearest one around it that has a line."""
+    while node is not None and not node.line:
+        node = node.parent
+    return node.line if node is not None else None
+
+
+def write(translator, node, display: bool) -> None:
+    """Put a typeset formula into the page; warn and show the TeX when KaTeX refuses it."""
+    tex = node.astext()
+    result = render(tex, display)
+    if "error" in result:
+        # KaTeX marks the place by underlining with combining characters, unfit for a terminal.
+        message = result["error"].replace("\u0332", "")
+        where = (translator.builder.current_docname, line_of(node))
+        logger.warning(message, location=where, type="course", subtype="tex")
+    tag = "div" if display else "span"
+    # Not class "math": the theme lays that out for another program.
+    translator.body.append(
+        translator.starttag(node, tag, "", CLASS="formula notranslate nohighlight")
+    )
+    translator.body.append(result.get("html") or translator.encode(tex))
+    translator.body.append(f"</{tag}>")
+    raise nodes.SkipNode
+
+
+def write_inline(translator, node) -> None:
+    """Write a formula that stands in a line of text."""
+    write(translator, node, display=False)
+
+
+def write_display(translator, node) -> None:
+    """Write a formula that stands by itself."""
+    write(translator, node, display=True)
+
+
+def copy_files(app) -> None:
+    """Copy the style sheet and the fonts, each font in the one format that all browsers read."""
+    if app.builder.format != "html":
+        return
+    source, target = katex_folder(), Path(app.outdir) / "_static/katex"
+    (target / "fonts").mkdir(parents=True, exist_ok=True)
+    for font in (source / "fonts").glob("*.woff2"):
+        shutil.copy2(font, target / "fonts")
+    style = (source / "katex.min.css").read_text(encoding="utf-8")
+    style = re.sub(r',url\([^)]*\) format\("(woff|truetype)"\)', "", style)
+    (target / "katex.min.css").write_text(style, encoding="utf-8")
+    shutil.copy2(source / "LICENSE", target)
+
+
+def add_style(app, pagename, templatename, context, doctree) -> None:
+    """Load the style sheet on the pages that have formulas, and on no other."""
+    if doctree is None:
+        return
+    if any(isinstance(node, (nodes.math, nodes.math_block)) for node in doctree.findall()):
+        app.add_css_file(STYLE)
+
+
+def setup(app) -> dict:
+    """Register with Sphinx."""
+    app.add_html_math_renderer("katex", (write_inline, None), (write_display, None))
+    app.connect("builder-inited", copy_files)
+    app.connect("html-page-context", add_style)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
