@@ -1,0 +1,98 @@
+"""Each lesson runs by itself: in an empty folder, without the network, and
+with the same printed text every time, on one thread or two."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from run_lessons import LESSONS, LessonError, execute
+
+NO_NETWORK = Path(__file__).resolve().parent / "no_network"
+
+
+def environment(threads):
+    """Nothing of the repository on the path; so many threads; no network."""
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONPATH": str(NO_NETWORK),
+    }
+
+
+def run_alone(path, folder, threads):
+    """Execute in an empty folder; return what each cell printed.
+
+    Raises AssertionError where the lesson leaves a file behind.
+    """
+    folder.mkdir()
+    notebook = execute(path, folder, environment(threads))
+    left = [file.name for file in folder.iterdir()]
+    assert not left, f"{path.name} left files behind: {left}"
+    return printed(notebook)
+
+
+def printed(notebook):
+    """(cell id, text) of everything that was printed or shown as text."""
+    return [
+        (cell.id, output.get("text") or output.data.get("text/plain"))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+
+
+def write_notebook(folder, *sources):
+    """A notebook of code cells for planting faults; return its path."""
+    cells = [new_code_cell(source) for source in sources]
+    path = folder / "01-planted.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_same_text_twice_on_one_thread_and_two(path, tmp_path):
+    one = run_alone(path, tmp_path / "one", threads=1)
+    two = run_alone(path, tmp_path / "two", threads=2)
+    assert one == two
+    assert len(one) > 10
+
+
+def test_a_result_that_depends_on_threads_is_seen(tmp_path):
+    path = write_notebook(tmp_path, "import torch\nprint(torch.get_num_threads())")
+    one = run_alone(path, tmp_path / "one", threads=1)
+    two = run_alone(path, tmp_path / "two", threads=2)
+    assert one != two
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        (
+            "import urllib.request as u\nu.urlopen('http://example.org/')",
+            "cell 1: URLError: .*must run without the network",
+        ),
+        (
+            "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)",
+            "cell 1: OSError: .*must run without the network",
+        ),
+        ("import check_notebooks", "cell 1: ModuleNotFoundError"),
+        ("open('data.csv')", "cell 1: FileNotFoundError"),
+    ],
+    ids=["download", "socket", "import from the repository", "data file"],
+)
+def test_reaching_out_is_refused(source, message, tmp_path):
+    path = write_notebook(tmp_path, source)
+    with pytest.raises(LessonError, match=message):
+        run_alone(path, tmp_path / "empty", threads=1)
+
+
+def test_leaving_a_file_behind_is_refused(tmp_path):
+    path = write_notebook(tmp_path, "open('left.txt', 'w').close()")
+    with pytest.raises(AssertionError, match="left.txt"):
+        run_alone(path, tmp_path / "empty", threads=1)

@@ -1,0 +1,240 @@
+"""Every lesson's file is in order; a broken one is refused, by file and cell.
+
+The rules are tools/check_notebooks.py, which `make book` applies too.
+"""
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from check_notebooks import LESSONS, NOTEBOOK_METADATA, STAR, problems
+
+FIGURE = {
+    "mystnb": {"image": {"alt": "A line that rises from zero to one over ten steps."}}
+}
+PICTURE = {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure size 1x1>"}
+
+
+def good_notebook():
+    """A small lesson with nothing wrong in it; cells 1 to 6."""
+    figure = new_output("display_data", data=PICTURE)
+    printed = new_output("stream", name="stdout", text="1\n")
+    return new_notebook(
+        metadata=NOTEBOOK_METADATA,
+        cells=[
+            new_markdown_cell(
+                f"# Lesson 01: Good\n\nA paper {STAR}.\n\n**You will** read."
+                "\n\n**You need** nothing.\n\n**It takes** a minute."
+            ),
+            new_code_cell("print(1)", execution_count=1, outputs=[printed]),
+            new_code_cell(
+                "draw()", execution_count=2, outputs=[figure], metadata=FIGURE
+            ),
+            new_markdown_cell("## What to take away\n\n- [A](../notation.md)"),
+            new_markdown_cell("## Exercises\n\n1. One, with `{role}`."),
+            new_markdown_cell("## Where this goes next\n\nOn."),
+        ],
+    )
+
+
+def save(notebook, folder, name="01-good.ipynb"):
+    path = folder / name
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_lesson_is_in_order(path):
+    assert problems(path) == []
+
+
+def test_lessons_holds_notebooks_only():
+    assert list(LESSONS.glob("*.ipynb"))
+    others = [
+        path.name
+        for path in LESSONS.iterdir()
+        if path.suffix != ".ipynb" and path.name != ".ipynb_checkpoints"
+    ]
+    assert not others
+
+
+def test_the_good_notebook_is_accepted(tmp_path):
+    assert problems(save(good_notebook(), tmp_path)) == []
+
+
+def edit(cell, **changes):
+    """A fault that changes fields of one cell, counted from 1."""
+
+    def apply(notebook):
+        notebook.cells[cell - 1].update(changes)
+
+    return apply
+
+
+def drop(cell, key):
+    """A fault that removes a field of one cell."""
+
+    def apply(notebook):
+        del notebook.cells[cell - 1][key]
+
+    return apply
+
+
+def output(cell, *outputs):
+    """A fault in the stored outputs of one cell."""
+    return edit(cell, outputs=list(outputs))
+
+
+def stderr_output():
+    return new_output("stream", name="stderr", text="UserWarning: x\n")
+
+
+FAULTS = {
+    "never run": (edit(2, execution_count=None), "cell 2: never run"),
+    "run out of order": (edit(3, execution_count=7), "cell 3: run out of order"),
+    "no id": (drop(2, "id"), "cell 2: no id"),
+    "same id twice": (
+        lambda notebook: notebook.cells[2].update(id=notebook.cells[1].id),
+        "cell 3: the id",
+    ),
+    "empty cell": (edit(2, source=""), "cell 2: an empty code cell"),
+    "stored exception": (
+        output(2, new_output("error", ename="ValueError", evalue="no", traceback=[])),
+        "cell 2: a stored exception: ValueError: no",
+    ),
+    "stderr": (output(2, stderr_output()), "cell 2: wrote to stderr: UserWarning"),
+    "skip tag": (
+        edit(2, metadata={"tags": ["nbval-skip"]}),
+        "cell 2: the tag 'nbval-skip'",
+    ),
+    "hide tag": (
+        edit(2, metadata={"tags": ["hide-input"]}),
+        "cell 2: the tag 'hide-input'",
+    ),
+    "skip comment": (
+        edit(2, source="# NBVAL_IGNORE_OUTPUT\nprint(1)"),
+        "cell 2: a comment turns nbval's comparison off",
+    ),
+    "timings": (
+        edit(2, metadata={"execution": {}}),
+        "cell 2: volatile metadata 'execution'",
+    ),
+    "magic": (edit(2, source="%matplotlib inline"), "cell 2: a magic or shell command"),
+    "shell": (edit(2, source="!pip install x"), "cell 2: a magic or shell command"),
+    "download": (edit(2, source="import requests"), "cell 2: reaches for the network"),
+    "address": (
+        edit(2, source="u = 'https://a.b/c'"),
+        "cell 2: reaches for the network",
+    ),
+    "absolute path": (edit(2, source="open('/home/me/x')"), "cell 2: an absolute path"),
+    "Windows path": (edit(2, source=r"open('C:\x')"), "cell 2: an absolute path"),
+    "path in output": (
+        output(2, new_output("stream", text="saved /tmp/x\n")),
+        "cell 2: an absolute path in the output",
+    ),
+    "long line": (
+        edit(2, source="x = " + "1" * 80),
+        "cell 2: line 1 is 84 columns wide",
+    ),
+    "no alternative text": (
+        edit(3, metadata={}),
+        "cell 3: a figure without alternative text",
+    ),
+    "two figures": (
+        output(3, *[new_output("display_data", data=PICTURE)] * 2),
+        "cell 3: 2 figures in one cell",
+    ),
+    "text for no figure": (
+        output(3),
+        "cell 3: an alternative text but no stored figure",
+    ),
+    "directive": (
+        edit(4, source="## What to take away\n\n```{note}\nx\n```"),
+        "cell 4: line 3: a directive",
+    ),
+    "colon directive": (
+        edit(4, source="## What to take away\n:::{tip}\nx\n:::"),
+        "cell 4: line 2: a directive",
+    ),
+    "role": (edit(5, source="## Exercises\n\n{ref}`x`"), "cell 5: line 3: a role"),
+    "label": (edit(5, source="## Exercises\n\n(here)=\nx"), "cell 5: line 3: a label"),
+    "raw link": (
+        edit(6, source='## Where this goes next\n<a href="x">y</a>'),
+        "cell 6: line 2: raw HTML",
+    ),
+    "image file": (
+        edit(6, source="## Where this goes next\n![x](y.png)"),
+        "cell 6: line 2: an image file",
+    ),
+    "link to the site": (
+        edit(6, source="## Where this goes next\n[x](../references.html#y)"),
+        "cell 6: line 2: the link '../references.html#y'",
+    ),
+    "attachment": (
+        edit(6, attachments={"a.png": {"image/png": "x"}}),
+        "cell 6: an attachment",
+    ),
+    "heading jump": (
+        edit(4, source="#### Deep\n\n## What to take away"),
+        "cell 4: the heading 'Deep' jumps from level 1 to 4",
+    ),
+    "second title": (
+        edit(4, source="# Again\n\n## What to take away"),
+        "cell 4: a second title",
+    ),
+    "section missing": (edit(5, source="Nothing."), "the last sections are not"),
+    "wrong title": (
+        edit(1, source="# Lesson 2: X"),
+        "cell 1 does not start with `# Lesson 01",
+    ),
+    "no time given": (
+        edit(1, source="# Lesson 01: X\n\n**You will** **You need**"),
+        "cell 1 does not say",
+    ),
+    "raw cell": (
+        lambda notebook: notebook.cells.insert(1, nbformat.v4.new_raw_cell("x")),
+        "cell 2: a raw cell",
+    ),
+    "kernel of one machine": (
+        lambda notebook: notebook.metadata.update(
+            kernelspec={"name": "mine", "display_name": "m"}
+        ),
+        "volatile notebook metadata",
+    ),
+    "unknown cell type": (edit(2, cell_type="sql"), "not a valid notebook at"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_notebook_is_refused(fault, tmp_path):
+    notebook = good_notebook()
+    plant, message = FAULTS[fault]
+    plant(notebook)
+    found = problems(save(notebook, tmp_path))
+    assert any(
+        line.startswith("01-good.ipynb") and message in line for line in found
+    ), found
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b'{"cells": [,]}', "01-good.ipynb, line 1: not valid JSON"),
+        (b"[]", "not a notebook"),
+        (b"\xff\xfe", "cannot be read as UTF-8"),
+    ],
+    ids=["not JSON", "no cells", "not UTF-8"],
+)
+def test_a_file_that_is_no_notebook_is_refused(content, message, tmp_path):
+    path = tmp_path / "01-good.ipynb"
+    path.write_bytes(content)
+    assert message in problems(path)[0]
+
+
+def test_a_wrong_file_name_is_refused(tmp_path):
+    path = save(good_notebook(), tmp_path, "01_Good Lesson.ipynb")
+    assert any("NN-slug.ipynb" in line for line in problems(path))
