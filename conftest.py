@@ -1,0 +1,30 @@
+"""Settings that all tests share, those in the notebooks included."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+# the tools are scripts, not a package; tests import them, and their own
+# helpers, by name
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep the cells of one notebook together, and start with the notebooks.
+
+    The cells share a kernel, so with several workers they must not be spread
+    (pytest -n 2 --dist loadgroup).
+    """
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    items.sort(key=lambda item: item.path.suffix != ".ipynb")
+
+
+@pytest.fixture
+def root():
+    """The repository's root folder."""
+    return ROOT

@@ -1,0 +1,83 @@
+"""The lessons' own checks can fail: nbval rejects every planted fault."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from faults import FAULTS
+from lesson_code import lesson_path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def plant(fault, folder):
+    """Write a copy of the lesson with the fault in it; return its path.
+
+    Raises AssertionError where the fault is stale: the cell is gone, or the
+    text to change does not stand in it exactly once.
+    """
+    notebook = nbformat.read(lesson_path(fault.lesson), as_version=4)
+    cells = {cell.id: cell for cell in notebook.cells}
+    assert fault.cell in cells, f"stale fault: no cell {fault.cell!r}"
+    source = cells[fault.cell].source
+    count = source.count(fault.old)
+    assert count == 1, f"stale fault: {fault.old!r} stands {count} times"
+    cells[fault.cell].source = source.replace(fault.old, fault.new)
+    copy = folder / "copy.ipynb"
+    nbformat.write(notebook, copy)
+    return copy
+
+
+def run_nbval(notebook):
+    """Run nbval on one notebook, to the first failing cell.
+
+    Returns the finished process.
+    """
+    (notebook.parent / "pytest.ini").write_text("[pytest]\n")
+    sanitize = ROOT / "tests" / "nbval_sanitize.cfg"
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", notebook.name),
+            *("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"),
+            *(f"--nbval-sanitize-with={sanitize}", "--exitfirst"),
+            *("--color=no", "-p", "no:cacheprovider"),
+        ],
+        cwd=notebook.parent,
+        capture_output=True,
+        text=True,
+    )
+
+
+def code_cell_number(fault):
+    """The number, from 0, of the code cell that must fail, as nbval counts."""
+    cells = nbformat.read(lesson_path(fault.lesson), as_version=4).cells
+    ids = [cell.id for cell in cells if cell.cell_type == "code"]
+    return ids.index(fault.caught_by)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+def test_fault_is_rejected(fault, tmp_path):
+    done = run_nbval(plant(fault, tmp_path))
+    number = code_cell_number(fault)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"FAILED copy.ipynb::Cell {number} " in done.stdout, done.stdout
+    assert f"1 failed, {number} passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("lesson", sorted({fault.lesson for fault in FAULTS}))
+def test_enough_faults(lesson):
+    faults = [fault for fault in FAULTS if fault.lesson == lesson]
+    assert len(faults) >= 15
+    assert len({fault.id for fault in faults}) == len(faults)
+
+
+def test_the_unchanged_lesson_passes(tmp_path):
+    """The control: without a fault the same procedure accepts the lesson."""
+    copy = tmp_path / "copy.ipynb"
+    copy.write_bytes(lesson_path("46").read_bytes())
+    done = run_nbval(copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "failed" not in done.stdout

@@ -1,0 +1,169 @@
+"""What is stored is true: each parity and accuracy line lies in its band,
+each claim rests on a printed line, and the pinned torch printed it all.
+
+nbval compares a stored line with a new one after both were sanitized. Two raw
+lines that are equal would pass whatever they say, so the stored ones are held
+to their bands here.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbval.plugin import get_sanitize_patterns
+
+from run_lessons import LESSONS
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = get_sanitize_patterns(
+    (ROOT / "tests" / "nbval_sanitize.cfg").read_text(encoding="utf-8")
+)
+# a line that must be compared by band
+BANDED = re.compile(r"max abs diff|\bacc(uracy)?\b")
+NOT_A_NUMBER = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
+
+lessons = pytest.mark.parametrize(
+    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
+)
+
+
+def sanitize(text):
+    """What nbval makes of a text before it compares."""
+    for regex, replacement in RULES:
+        text = re.sub(regex, replacement, text)
+    return text
+
+
+def printed_lines(path):
+    """(cell number, line) of everything a notebook has stored as print."""
+    cells = nbformat.read(path, as_version=4).cells
+    return [
+        (number, line)
+        for number, cell in enumerate(cells, start=1)
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream"
+        for line in output.text.splitlines()
+    ]
+
+
+def out_of_band(line):
+    """Why a stored line cannot stand, or None."""
+    if NOT_A_NUMBER.search(line):
+        return "not a number"
+    if BANDED.search(line) and sanitize(line) == line:
+        return "in no band of tests/nbval_sanitize.cfg"
+    return None
+
+
+def unsupported_claims(notebook):
+    """The bullets of "What to take away" that quote no printed line."""
+    stored = "\n".join(
+        output.text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream"
+    )
+    text = "\n".join(
+        cell.source
+        for cell in notebook.cells
+        if cell.source.startswith("## What to take away")
+    )
+    bullets = re.findall(r"^- .*(?:\n(?!- |\n).*)*", text, re.MULTILINE)
+    assert len(bullets) >= 3, "What to take away lists no claims"
+    unsupported = []
+    for bullet in bullets:
+        quotes = re.findall(r"`([^`]+)`", bullet)
+        if not quotes or not all(quote in stored for quote in quotes):
+            unsupported.append(bullet)
+    return unsupported
+
+
+@lessons
+def test_stored_lines_are_in_their_bands(path):
+    wrong = [
+        f"{path.name}, cell {number}: {reason}: {line}"
+        for number, line in printed_lines(path)
+        if (reason := out_of_band(line))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@lessons
+def test_claims_rest_on_printed_lines(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert not unsupported_claims(notebook)
+
+
+@lessons
+def test_the_pinned_torch_printed_the_outputs(path):
+    pin = re.search(
+        r"^torch==(\S+)$",
+        (ROOT / "requirements.txt").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    line = f"the outputs below were printed by torch {pin.group(1)}"
+    assert line in [text for _, text in printed_lines(path)]
+
+
+def test_every_band_is_used():
+    """A band that no lesson prints any more guards nothing."""
+    stored = "\n".join(
+        line for path in LESSONS.glob("*.ipynb") for _, line in printed_lines(path)
+    )
+    unused = [regex for regex, _ in RULES if not re.search(regex, stored)]
+    assert not unused
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "max abs diff vs nn.MultiheadAttention: 1.00e-05",
+        "max abs diff vs nn.MultiheadAttention: 7.45e-03",
+        "max abs diff vs nn.MultiheadAttention: 1.1e+00",
+        "max abs diff vs nn.MultiheadAttention: nan",
+        "max abs diff vs nn.MultiheadAttention: inf",
+        "max abs diff vs nn.MultiheadAttention, float64: 1.00e-12",
+        "max abs diff vs nn.MultiheadAttention, float64: 7.45e-08",
+        "max abs diff vs something new",
+        "without positional encoding: mean test acc = 44.9%  (+/- 1.0%)",
+        "without positional encoding: mean test acc = 55.0%  (+/- 1.0%)",
+        "without positional encoding: mean test acc = 50.0%  (+/- 9.0%)",
+        "with positional encoding:    mean test acc = 94.9%  (+/- 1.0%)",
+        "with positional encoding:    mean test acc = 100.1%  (+/- 0.0%)",
+        "with positional encoding:    mean test acc = nan%  (+/- nan%)",
+        "an arm without a band: mean test acc = 99.0%  (+/- 0.0%)",
+    ],
+)
+def test_a_line_out_of_band_is_refused(line):
+    assert out_of_band(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "max abs diff vs nn.MultiheadAttention: 9.99e-06",
+        "max abs diff vs nn.MultiheadAttention: 0.00e+00",
+        "max abs diff vs nn.MultiheadAttention, float64: 9.99e-13",
+        "without positional encoding: mean test acc = 45.0%  (+/- 1.2%)",
+        "with positional encoding:    mean test acc = 100.0%  (+/- 0.0%)",
+        "a line with neither",
+    ],
+)
+def test_a_line_in_band_is_accepted(line):
+    assert out_of_band(line) is None
+
+
+@pytest.mark.parametrize(
+    "bullet",
+    ["- Heads are wonderful.", "- A claim. (`a line nobody printed: 1`)"],
+)
+def test_a_claim_without_its_line_is_refused(bullet):
+    path = sorted(LESSONS.glob("*.ipynb"))[0]
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.source.startswith("## What to take away"):
+            cell.source += "\n" + bullet
+    assert unsupported_claims(notebook) == [bullet]
