@@ -26,7 +26,7 @@ preview: book-environment  ## build, serve on this machine only, rebuild on save
 
 test: full-environment  ## run all there is to check, with the lessons re-executed
 	@echo "Running every test; this takes some minutes ..."
-	@$(FULL) -m pytest -n 2 --dist loadgroup
+	@$(FULL) -m pytest -n 2 --dist loadgroup -v
 
 run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
 	@$(FULL) tools/run_lessons.py $(LESSON)

@@ -2,15 +2,19 @@
 with the same printed text every time, on one thread or two."""
 
 import os
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from nbval.plugin import get_sanitize_patterns
 
 from run_lessons import LESSONS, LessonError, execute
 
-NO_NETWORK = Path(__file__).resolve().parent / "no_network"
+TESTS = Path(__file__).resolve().parent
+NO_NETWORK = TESTS / "no_network"
+SANITIZE = TESTS / "nbval_sanitize.cfg"
 
 
 def environment(threads):
@@ -45,6 +49,17 @@ def printed(notebook):
     ]
 
 
+def sanitized(cells):
+    """The printed cells with the numbers of a band made equal, as by nbval."""
+    rules = get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8"))
+    result = []
+    for id_, text in cells:
+        for regex, replacement in rules:
+            text = re.sub(regex, replacement, text)
+        result.append((id_, text))
+    return result
+
+
 def write_notebook(folder, *sources):
     """A notebook of code cells for planting faults; return its path."""
     cells = [new_code_cell(source) for source in sources]
@@ -60,6 +75,8 @@ def test_same_text_twice_on_one_thread_and_two(path, tmp_path):
     one = run_alone(path, tmp_path / "one", threads=1)
     two = run_alone(path, tmp_path / "two", threads=2)
     assert one == two
+    stored = printed(nbformat.read(path, as_version=4))
+    assert sanitized(one) == sanitized(stored)
     assert len(one) > 10
 
 
@@ -81,10 +98,19 @@ def test_a_result_that_depends_on_threads_is_seen(tmp_path):
             "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)",
             "cell 1: OSError: .*must run without the network",
         ),
+        (
+            "import socket\nsocket.socket().connect_ex(('192.0.2.1', 80))",
+            "cell 1: OSError: .*must run without the network",
+        ),
+        (
+            "import socket\ns = socket.socket(type=socket.SOCK_DGRAM)\n"
+            "s.sendto(b'x', ('192.0.2.1', 80))",
+            "cell 1: OSError: .*must run without the network",
+        ),
         ("import check_notebooks", "cell 1: ModuleNotFoundError"),
         ("open('data.csv')", "cell 1: FileNotFoundError"),
     ],
-    ids=["download", "socket", "import from the repository", "data file"],
+    ids=["download", "socket", "probe", "datagram", "import", "data file"],
 )
 def test_reaching_out_is_refused(source, message, tmp_path):
     path = write_notebook(tmp_path, source)

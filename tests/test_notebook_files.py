@@ -123,8 +123,46 @@ FAULTS = {
         edit(2, metadata={"execution": {}}),
         "cell 2: volatile metadata 'execution'",
     ),
-    "magic": (edit(2, source="%matplotlib inline"), "cell 2: a magic or shell command"),
-    "shell": (edit(2, source="!pip install x"), "cell 2: a magic or shell command"),
+    "magic": (edit(2, source="%matplotlib inline"), "cell 2: a magic, a shell command"),
+    "shell": (edit(2, source="!pip install x"), "cell 2: a magic, a shell command"),
+    "shell assigned": (
+        edit(2, source="files = !ls"),
+        "cell 2: a magic, a shell command",
+    ),
+    "get_ipython": (
+        edit(2, source="get_ipython().system('ls')"),
+        "cell 2: a magic, a shell command",
+    ),
+    "hidden by metadata": (
+        edit(2, metadata={"mystnb": {"remove_code_source": True}}),
+        "cell 2: mystnb metadata may say only",
+    ),
+    "home folder": (edit(2, source="open('~/x')"), "cell 2: an absolute path"),
+    "program": (edit(2, source="import subprocess"), "cell 2: reaches for"),
+    "directive with four marks": (
+        edit(5, source="## Exercises\n\n````{note}\nx\n````"),
+        "cell 5: line 3: a directive",
+    ),
+    "directive in a quote": (
+        edit(5, source="## Exercises\n\n> ```{note}\n> x"),
+        "cell 5: line 3: a directive",
+    ),
+    "equation label": (
+        edit(5, source="## Exercises\n\n$$a=b$$ (eq-one)"),
+        "cell 5: line 3: a label",
+    ),
+    "HTML comment": (
+        edit(5, source="## Exercises\n\n<!-- x -->"),
+        "cell 5: line 3: raw HTML",
+    ),
+    "tag over two lines": (
+        edit(5, source="## Exercises\n\n<a\nhref='x'>y</a>"),
+        "cell 5: line 3: raw HTML",
+    ),
+    "link by reference": (
+        edit(5, source="## Exercises\n\n[1]: ../references.html#y"),
+        "cell 5: line 3: a link by reference",
+    ),
     "download": (edit(2, source="import requests"), "cell 2: reaches for the network"),
     "address": (
         edit(2, source="u = 'https://a.b/c'"),

@@ -1,5 +1,6 @@
 """The lessons' own checks can fail: nbval rejects every planted fault."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,10 @@ from faults import FAULTS
 from lesson_code import lesson_path
 
 ROOT = Path(__file__).resolve().parent.parent
+# a fault must be found wrong, not merely fail to run
+DOES_NOT_RUN = re.compile(
+    r"\b(Syntax|Indentation|Name|Attribute|Type|Import|Index|Key)Error\b"
+)
 
 
 def plant(fault, folder):
@@ -65,6 +70,7 @@ def test_fault_is_rejected(fault, tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"FAILED copy.ipynb::Cell {number} " in done.stdout, done.stdout
     assert f"1 failed, {number} passed" in done.stdout, done.stdout
+    assert not DOES_NOT_RUN.search(done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("lesson", sorted({fault.lesson for fault in FAULTS}))

@@ -6,6 +6,7 @@ one line of text that names the file, the cell (counted from 1) and the cure.
 From the command line: `python tools/check_notebooks.py [notebook ...]`.
 """
 
+import ast
 import json
 import re
 import sys
@@ -37,20 +38,20 @@ STAR = (
 )
 # Syntax that only the book understands; JupyterLab and Colab show it raw.
 RAW_SYNTAX = {
-    "a directive": r"^\s*(```|~~~|:::+)\s*\{",
+    "a directive": r"^[\s>*+-]*(`{3,}|~{3,}|:{3,})\s*\{",
     "a role": r"\{[a-z][a-z0-9:-]*\}`",
-    "a label": r"^\([^()\s]+\)=\s*$",
+    "a label": r"^\([^()\s]+\)=\s*$|\$\$\s*\([^()\s]+\)\s*$",
     "a comment or block break": r"^(%|\+\+\+)",
     "an attribute block": r"^\{[#.][^}]*\}\s*$",
 }
 SKIP_COMMENT = re.compile(r"#\s*(NBVAL_|PYTEST_VALIDATE_IGNORE)\w*", re.IGNORECASE)
 ABSOLUTE_PATH = re.compile(
-    r"(?<![\w.:/])/(home|Users|root|tmp|var|mnt|opt|work|content)/"
-    r"|\b[A-Z]:\\"
+    r"(?<![\w.:/])/(home|Users|root|tmp|var|mnt|opt|etc|work|content)/"
+    r"|(?<![\w/])~/|\b[A-Z]:\\"
 )
 NETWORK = re.compile(
     r"\b(urllib|requests|httpx|aiohttp|socket|ftplib|huggingface_hub)\b"
-    r"|\btorch\.hub\b|\btorchvision\b|https?://|\bwget\b|\bcurl\b"
+    r"|\bhub\b|\btorchvision\b|https?://|\bsubprocess\b|\bos\.system\b"
 )
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -150,6 +151,9 @@ def check_any_cell(cell):
         yield f"the tag {tag!r} hides a cell or turns its check off; remove it"
     for key in sorted(set(cell["metadata"]) - CELL_METADATA - {"tags"}):
         yield f"volatile metadata {key!r}; `make run` stores it clean"
+    shown = cell["metadata"].get("mystnb", {"image": {}})
+    if set(shown) != {"image"} or set(shown["image"]) - {"alt", "classes"}:
+        yield "mystnb metadata may say only image.alt and image.classes"
     if cell.get("attachments"):
         yield "an attachment is shown by some viewers only; draw it in code"
 
@@ -165,8 +169,8 @@ def check_code_cell(cell, source, executed):
         yield f"run out of order: [{count}] should be [{executed}]"
     if SKIP_COMMENT.search(source):
         yield "a comment turns nbval's comparison off"
-    if re.search(r"^\s*[%!]", source, re.MULTILINE):
-        yield "a magic or shell command; a lesson is plain Python"
+    if not is_plain_python(source):
+        yield "a magic, a shell command or a syntax error, not plain Python"
     if match := NETWORK.search(source):
         yield f"reaches for the network or a download: {match.group()!r}"
     if match := ABSOLUTE_PATH.search(source):
@@ -175,6 +179,15 @@ def check_code_cell(cell, source, executed):
         if len(text) > MAX_COLUMNS:
             yield f"line {line} is {len(text)} columns wide, over {MAX_COLUMNS}"
     yield from check_outputs(cell)
+
+
+def is_plain_python(source):
+    """Whether the source is Python, with nothing of IPython's own."""
+    try:
+        names = ast.walk(ast.parse(source))
+    except SyntaxError:
+        return False
+    return not any(getattr(node, "id", None) == "get_ipython" for node in names)
 
 
 def check_outputs(cell):
@@ -218,8 +231,10 @@ def check_markdown_cell(cell, source):
                     f"line {line}: {what} shows raw in JupyterLab and Colab: "
                     f"{text.strip()[:40]!r}"
                 )
-        for tag in re.findall(r"<[a-zA-Z][^>]*>", text.replace(STAR, "")):
+        for tag in re.findall(r"<[a-zA-Z!/][^>]*", text.replace(STAR, "")):
             yield f"line {line}: raw HTML {tag!r}; nothing verifies it"
+        if re.match(r"\s*\[[^\]]+\]:\s", text):
+            yield f"line {line}: a link by reference; write [text](target)"
         if ABSOLUTE_PATH.search(text):
             yield f"line {line}: an absolute path"
         if re.search(r"!\[[^\]]*\]\(", text):
