@@ -12,7 +12,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book preview test run bench pins clean book-environment full-environment
+.PHONY: help book preview test faults run bench pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -27,6 +27,10 @@ preview: book-environment  ## build, serve on this machine only, rebuild on save
 test: full-environment  ## run all there is to check, with the lessons re-executed
 	@echo "Running every test; this takes some minutes ..."
 	@$(FULL) -m pytest -n 2 --dist loadgroup -v
+
+faults: full-environment  ## plant every fault, one at a time; each must be rejected
+	@echo "Planting every fault; this takes a quarter of an hour ..."
+	@$(FULL) -m pytest -n 2 --dist loadgroup -v tests/test_planted_faults.py --all-faults
 
 run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
 	@$(FULL) tools/run_lessons.py $(LESSON)

@@ -11,6 +11,11 @@ ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 
+def pytest_addoption(parser):
+    """--all-faults: plant every fault, not only this commit's choice."""
+    parser.addoption("--all-faults", action="store_true")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep the cells of one notebook together, and start with the notebooks.

@@ -1,5 +1,12 @@
-"""The lessons' own checks can fail: nbval rejects every planted fault."""
+"""The lessons' own checks can fail: nbval rejects every planted fault.
 
+Each fault costs a kernel and some seconds, so an ordinary run plants
+FAULTS_PER_LESSON of each lesson, chosen by the commit: the same for the same
+commit, others for the next. `make faults` plants all. That no fault is stale
+is checked for all of them, always.
+"""
+
+import hashlib
 import re
 import subprocess
 import sys
@@ -12,6 +19,7 @@ from faults import FAULTS
 from lesson_code import lesson_path
 
 ROOT = Path(__file__).resolve().parent.parent
+FAULTS_PER_LESSON = 16
 # a fault must be found wrong, not merely fail to run
 DOES_NOT_RUN = re.compile(
     r"\b(Syntax|Indentation|Name|Attribute|Type|Import|Index|Key)Error\b"
@@ -63,7 +71,58 @@ def code_cell_number(fault):
     return ids.index(fault.caught_by)
 
 
+def commit():
+    """The commit's hash, or where git knows none, one of the lessons."""
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return done.stdout.strip()
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "lessons").glob("*.ipynb")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def choose(faults, seed, count):
+    """`count` faults of each lesson, or all of them where it has fewer."""
+    chosen = []
+    for lesson in sorted({fault.lesson for fault in faults}):
+        chosen += sorted(
+            (fault for fault in faults if fault.lesson == lesson),
+            key=lambda fault: hashlib.sha256(f"{seed} {fault.id}".encode()).digest(),
+        )[:count]
+    return chosen
+
+
+def pytest_generate_tests(metafunc):
+    """Parametrise the test below with the faults of this run."""
+    if metafunc.function is test_fault_is_rejected:
+        count = FAULTS_PER_LESSON
+        if metafunc.config.getoption("--all-faults"):
+            count = len(FAULTS)
+        faults = choose(FAULTS, commit(), count)
+        metafunc.parametrize("fault", faults, ids=lambda fault: fault.id)
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+def test_no_fault_is_stale(fault, tmp_path):
+    plant(fault, tmp_path)
+    code_cell_number(fault)
+
+
+def test_the_choice_covers_all_faults_in_time():
+    """Same seed, same faults; over many commits every fault gets its turn."""
+    assert choose(FAULTS, "a", 16) == choose(FAULTS, "a", 16)
+    lessons = {fault.lesson for fault in FAULTS}
+    assert len(choose(FAULTS, "a", 16)) == 16 * len(lessons)
+    seen = {f.id for seed in range(50) for f in choose(FAULTS, str(seed), 16)}
+    assert seen == {fault.id for fault in FAULTS}
+
+
 def test_fault_is_rejected(fault, tmp_path):
     done = run_nbval(plant(fault, tmp_path))
     number = code_cell_number(fault)
