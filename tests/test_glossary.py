@@ -52,6 +52,15 @@ KEY_TERMS = {
         "post-norm",
         "pre-norm",
     },
+    "47": {
+        "class token",
+        "gelu",
+        "inductive bias",
+        "learned positions",
+        "patch",
+        "patch embedding",
+        "vision transformer",
+    },
 }
 
 
