@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from lesson_code import load_lesson
+from parity import assert_equal, dtypes
 
 lesson = load_lesson("45")
 
-DTYPES = [torch.float32, torch.float64]
 SHAPES = [  # batch, T_q, T_k, d, d_v
     ((), 1, 1, 1, 1),
     ((), 5, 5, 8, 8),
@@ -19,15 +19,6 @@ SHAPES = [  # batch, T_q, T_k, d, d_v
     ((2, 3), 5, 7, 9, 6),
     ((1, 2), 17, 13, 3, 11),
 ]
-
-
-def limit(dtype):
-    return 1e-12 if dtype == torch.float64 else 1e-5
-
-
-def assert_same(ours, reference):
-    assert ours.dtype == reference.dtype
-    torch.testing.assert_close(ours, reference, rtol=0, atol=limit(reference.dtype))
 
 
 def draw(generator, *shape, dtype):
@@ -58,7 +49,7 @@ def causal(T_q, T_k):
 MASKS = {"none": lambda T_q, T_k: None, "random": random_mask, "causal": causal}
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@dtypes
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("mask_name", MASKS)
 def test_attention_is_sdpa_in_value_and_gradient(shape, dtype, mask_name):
@@ -66,12 +57,12 @@ def test_attention_is_sdpa_in_value_and_gradient(shape, dtype, mask_name):
     mask = MASKS[mask_name](shape[1], shape[2])
     output, weights = lesson.attention(q, k, v, mask)
     reference = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    assert_same(output, reference)
+    assert_equal(output, reference)
 
     unit = torch.eye(shape[2], dtype=dtype).expand(*shape[0], shape[2], shape[2])
-    assert_same(weights, F.scaled_dot_product_attention(q, k, unit, attn_mask=mask))
+    assert_equal(weights, F.scaled_dot_product_attention(q, k, unit, attn_mask=mask))
     assert weights.shape == (*shape[0], shape[1], shape[2])
-    assert_same(weights.sum(dim=-1), torch.ones(*shape[0], shape[1], dtype=dtype))
+    assert_equal(weights.sum(dim=-1), torch.ones(*shape[0], shape[1], dtype=dtype))
     if mask is not None:
         assert (weights.masked_select(~mask) == 0).all()
 
@@ -79,7 +70,7 @@ def test_attention_is_sdpa_in_value_and_gradient(shape, dtype, mask_name):
     ours = torch.autograd.grad(output, (q, k, v), upstream)
     theirs = torch.autograd.grad(reference, (q, k, v), upstream)
     for one, other in zip(ours, theirs, strict=True):
-        assert_same(one, other)
+        assert_equal(one, other)
 
 
 def test_attention_gradcheck():
@@ -88,11 +79,11 @@ def test_attention_gradcheck():
     assert torch.autograd.gradcheck(lambda *t: lesson.attention(*t, mask)[0], (q, k, v))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@dtypes
 def test_attention_mask_broadcasts_over_batch_and_queries(dtype):
     q, k, v = qkv((2, 3), 4, 5, 6, 6, dtype)
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]).bool()[:, None, None]
-    assert_same(
+    assert_equal(
         lesson.attention(q, k, v, mask)[0],
         F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
     )
@@ -106,7 +97,7 @@ def test_attention_fully_masked_row_is_nan_and_the_others_are_not():
     assert output[:, 2].isnan().all()
     others = [0, 1, 3]
     reference = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    assert_same(output[:, others], reference[:, others])
+    assert_equal(output[:, others], reference[:, others])
 
 
 def test_attention_is_the_one_of_lesson_46():
@@ -123,25 +114,25 @@ def test_soft_lookup_is_one_row_of_attention(n, d, d_v, temperature):
     q, k, v = (t.detach() for t in qkv((), 1, n, d, d_v, torch.float64))
     answer, weights = lesson.soft_lookup(q[0], k, v, temperature)
     scaled = q * math.sqrt(d) / temperature
-    assert_same(answer, F.scaled_dot_product_attention(scaled, k, v)[0])
-    assert_same(weights.sum(), torch.ones((), dtype=torch.float64))
+    assert_equal(answer, F.scaled_dot_product_attention(scaled, k, v)[0])
+    assert_equal(weights.sum(), torch.ones((), dtype=torch.float64))
 
 
 def test_soft_lookup_limits():
     _, k, v = (t.detach() for t in qkv((), 1, 5, 3, 2, torch.float64))
     q = torch.ones(3, dtype=torch.float64)
     hard, _ = lesson.soft_lookup(q, k, v, 1e-6)
-    assert_same(hard, v[(k @ q).argmax()])
+    assert_equal(hard, v[(k @ q).argmax()])
     flat, _ = lesson.soft_lookup(q, k, v, 1e15)
-    assert_same(flat, v.mean(dim=0))
+    assert_equal(flat, v.mean(dim=0))
 
 
 def test_direction():
     expected = torch.tensor([[1, 0], [0, 1], [-1, 0], [0, -1]]).double()
-    assert_same(lesson.direction([0, 90, 180, 270]), expected)
+    assert_equal(lesson.direction([0, 90, 180, 270]), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@dtypes
 @pytest.mark.parametrize(("B", "T", "D"), [(1, 1, 4), (2, 5, 3), (3, 8, 16)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_self_attention_is_the_module(B, T, D, dtype, masked):
@@ -156,11 +147,11 @@ def test_self_attention_is_the_module(B, T, D, dtype, masked):
         x, x, x, attn_mask=None if mask is None else ~mask
     )
     output, weights = lesson.self_attention(x, *matrices, mask)
-    assert_same(output, reference)
-    assert_same(weights, reference_weights)
+    assert_equal(output, reference)
+    assert_equal(weights, reference_weights)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@dtypes
 def test_cross_attention_with_narrow_projections(dtype):
     generator = torch.Generator().manual_seed(0)
     x_q = draw(generator, 2, 3, 6, dtype=dtype)
@@ -171,7 +162,7 @@ def test_cross_attention_with_narrow_projections(dtype):
     reference = F.scaled_dot_product_attention(
         F.linear(x_q, W_q), F.linear(x_k, W_k), F.linear(x_k, W_v), attn_mask=mask
     )
-    assert_same(lesson.cross_attention(x_q, x_k, W_q, W_k, W_v, mask)[0], reference)
+    assert_equal(lesson.cross_attention(x_q, x_k, W_q, W_k, W_v, mask)[0], reference)
 
 
 @pytest.mark.parametrize("n", [1, 2, 16])
@@ -179,12 +170,12 @@ def test_entropy_and_trace(n):
     generator = torch.Generator().manual_seed(n)
     scores = draw(generator, 3, n, dtype=torch.float64)
     weights = scores.softmax(dim=-1)
-    assert_same(
+    assert_equal(
         lesson.entropy(weights), torch.distributions.Categorical(weights).entropy()
     )
     for row, trace in zip(scores, lesson.jacobian_trace(weights), strict=True):
         jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(dim=0), row)
-        assert_same(trace, jacobian.trace())
+        assert_equal(trace, jacobian.trace())
     one_hot = torch.eye(n, dtype=torch.float64)
     assert (lesson.entropy(one_hot) == 0).all()
     assert (lesson.jacobian_trace(one_hot) == 0).all()
@@ -216,7 +207,7 @@ def self_attention_of(D, dtype, mask=None):
     return lesson.attend(matrices, mask)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@dtypes
 @pytest.mark.parametrize("T", [1, 2, 8, 13])
 def test_leak(T, dtype):
     x = draw(torch.Generator().manual_seed(T), 2, T, 6, dtype=dtype)
@@ -246,14 +237,14 @@ def test_padded_sequences_equal_themselves_alone():
     output = self_attention_of(6, torch.float64, lesson.padding_mask(lengths, 7))(x)
     alone = self_attention_of(6, torch.float64)
     for row, length in enumerate(lengths.tolist()):
-        assert_same(output[row, :length], alone(x[row, :length]))
+        assert_equal(output[row, :length], alone(x[row, :length]))
 
 
 def test_equivariance_and_its_loss():
     x = draw(torch.Generator().manual_seed(0), 2, 9, 6, dtype=torch.float64)
     order = torch.randperm(9, generator=torch.Generator().manual_seed(1))
     free = self_attention_of(6, torch.float64)
-    assert_same(free(x[:, order]), free(x)[:, order])
+    assert_equal(free(x[:, order]), free(x)[:, order])
     masked = self_attention_of(6, torch.float64, lesson.causal_mask(9))
     assert (masked(x[:, order]) - masked(x)[:, order]).abs().max() > 0.1
 
@@ -322,7 +313,7 @@ def test_mean_of_pairs_is_right_at_most_once_whatever_its_weights(seed):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     logits, right = lesson.repair_test(model, x, asked)
-    assert_same(logits, logits[:1].expand_as(logits))
+    assert_equal(logits, logits[:1].expand_as(logits))
     assert right.sum(dim=0).max() <= 1
 
 
@@ -334,7 +325,7 @@ def test_recall_attention_computes_with_sdpa():
     output = F.scaled_dot_product_attention(
         model.W_q(question), model.W_k(pairs), model.W_v(pairs)
     )
-    assert_same(model(x), model.read(output.squeeze(1)))
+    assert_equal(model(x), model.read(output.squeeze(1)))
 
 
 def test_outer_product_recall_is_attention_without_the_softmax():
@@ -344,7 +335,7 @@ def test_outer_product_recall_is_attention_without_the_softmax():
         for pair in range(8):
             score = x[row, -1, :16] @ x[row, pair, :16]
             logits[row] += score * x[row, pair, 16:] / 8
-    assert_same(lesson.outer_product_recall(x), logits)
+    assert_equal(lesson.outer_product_recall(x), logits)
 
 
 def test_erase():
@@ -363,8 +354,8 @@ def test_other_weights(T_k, d_v):
     output, weights = lesson.attention(q, k, v)
     key = weights[0].argmax()
     other = lesson.other_weights(weights[0], v, key)
-    assert_same(other @ v, output[0])
-    assert_same(other.sum(), torch.ones((), dtype=torch.float64))
+    assert_equal(other @ v, output[0])
+    assert_equal(other.sum(), torch.ones((), dtype=torch.float64))
     assert other.min() > -1e-12 and other[key] < weights[0, key] - 1e-4
 
 

@@ -13,6 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from lesson_code import load_lesson
+from parity import assert_equal, assert_gradients_equal, dtypes, gradients, make_input
 
 lesson = load_lesson("46")
 
@@ -28,26 +29,8 @@ SHAPES = [
     (4, 2, 7, 7),
     (2, 33, 24, 8),
 ]
-LIMIT = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
-dtypes = pytest.mark.parametrize("dtype", LIMIT, ids=str)
-
-
-def assert_equal(ours, reference):
-    """Equal to the limit of the number format, relative to the size."""
-    limit = LIMIT[reference.dtype]
-    torch.testing.assert_close(ours, reference, rtol=limit, atol=limit)
-
-
-def assert_gradients_equal(ours, reference):
-    """Equal to the limit, relative to the largest number of each gradient.
-
-    A gradient sums over tokens, so its rounding grows with its size.
-    """
-    for a, b in zip(ours, reference, strict=True):
-        limit = LIMIT[b.dtype] * max(1.0, b.abs().max().item())
-        torch.testing.assert_close(a, b, rtol=0, atol=limit)
 
 
 def make_attention(D, H, dtype, seed=0):
@@ -70,60 +53,7 @@ def make_block(layer, D, H, FF):
     return block
 
 
-def make_input(*shape, dtype=torch.float64, seed=2):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype)
-
-
-def gradients(output, *tensors):
-    """Gradients of a scalar that weighs every output number differently."""
-    weights = make_input(*output.shape, dtype=output.dtype, seed=3)
-    return torch.autograd.grad((output * weights).sum(), tensors)
-
-
-# ---- randomize_ and compare: the instruments themselves ---------------------
-
-
-def test_randomize_reaches_every_parameter():
-    layer = make_layer(16, 4, 32, torch.float32)
-    for name, parameter in layer.named_parameters():
-        assert 0.2 < parameter.std() < 0.9, name
-        assert parameter.abs().min() > 0, name
-
-
-def test_compare_prints_the_largest_difference(capsys):
-    lesson.compare("max abs diff", torch.tensor([0.0, 2e-6]), torch.zeros(2))
-    assert capsys.readouterr().out == "max abs diff: 2.00e-06\n"
-
-
-@pytest.mark.parametrize("wrong", [2e-5, -2e-5, math.nan, math.inf], ids=str)
-def test_compare_rejects(wrong):
-    with pytest.raises(AssertionError):
-        lesson.compare("diff", torch.tensor([0.0, wrong]), torch.zeros(2))
-
-
-def test_compare_is_stricter_in_float64():
-    zeros = torch.zeros(2).double()
-    with pytest.raises(AssertionError):
-        lesson.compare("diff", zeros + 1e-11, zeros)
-
-
 # ---- attention ---------------------------------------------------------------
-
-
-@dtypes
-@pytest.mark.parametrize("lead", [(), (2,), (2, 3)], ids=str)
-@pytest.mark.parametrize("T_q, T_k, d, d_v", [(1, 1, 1, 1), (3, 5, 8, 6), (6, 2, 7, 3)])
-def test_attention(lead, T_q, T_k, d, d_v, dtype):
-    q = make_input(*lead, T_q, d, dtype=dtype, seed=0).requires_grad_()
-    k = make_input(*lead, T_k, d, dtype=dtype, seed=1).requires_grad_()
-    v = make_input(*lead, T_k, d_v, dtype=dtype, seed=2).requires_grad_()
-    output, weights = lesson.attention(q, k, v)
-    reference = F.scaled_dot_product_attention(q, k, v)
-    assert_equal(output, reference)
-    assert weights.shape == (*lead, T_q, T_k)
-    assert_equal(weights.sum(dim=-1), torch.ones(*lead, T_q, dtype=dtype))
-    assert_gradients_equal(gradients(output, q, k, v), gradients(reference, q, k, v))
 
 
 @dtypes
@@ -268,25 +198,6 @@ def test_positional_encoding_shifts_by_a_rotation(D, k):
 
 
 # ---- the block ---------------------------------------------------------------------
-
-
-@dtypes
-@pytest.mark.parametrize("lead", [(), (3,), (2, 5)], ids=str)
-@pytest.mark.parametrize("D", [2, 5, 16])
-def test_layer_norm(lead, D, dtype):
-    norm = lesson.randomize_(nn.LayerNorm(D, dtype=dtype), seed=1)
-    x = make_input(*lead, D, dtype=dtype).requires_grad_()
-    ours, reference = lesson.layer_norm(x, norm), norm(x)
-    assert_equal(ours, reference)
-    inputs = [x, *norm.parameters()]
-    assert_gradients_equal(gradients(ours, *inputs), gradients(reference, *inputs))
-
-
-def test_layer_norm_has_eps_inside_the_root():
-    """With nearly constant tokens eps decides, so a misplaced one shows."""
-    norm = lesson.randomize_(nn.LayerNorm(8, eps=1e-2).double(), seed=1)
-    x = 1.0 + 1e-2 * make_input(4, 8)
-    assert_equal(lesson.layer_norm(x, norm), norm(x))
 
 
 @dtypes
@@ -437,11 +348,6 @@ def test_the_classifier_masks_the_future():
     model = lesson.TinyAttnClassifier(False, T=5, causal=True)
     assert torch.equal(model.mask, torch.ones(5, 5).tril().bool())
     assert lesson.TinyAttnClassifier(False).mask is None
-
-
-def test_report_prints_mean_and_standard_deviation(capsys):
-    lesson.report("x", [90.0, 100.0])
-    assert capsys.readouterr().out == "x = 95.0%  (+/- 7.1%)\n"
 
 
 def test_accuracy_counts():

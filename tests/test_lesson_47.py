@@ -5,7 +5,6 @@ gradients compared, in float32 to 1e-5 and in float64 to 1e-12.
 """
 
 import copy
-import math
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from lesson_code import load_lesson
+from parity import assert_equal, assert_gradients_equal, dtypes, gradients, make_input
 
 lesson = load_lesson("47")
 
@@ -36,33 +36,10 @@ SHAPES = [
     (1, 9, 15, 5),
     (2, 33, 24, 8),
 ]
-LIMIT = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 images_ = pytest.mark.parametrize("shape", IMAGES, ids=str)
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
-dtypes = pytest.mark.parametrize("dtype", LIMIT, ids=str)
 readouts = pytest.mark.parametrize("readout", ["class", "mean"])
-
-
-def assert_equal(ours, reference):
-    """Equal to the limit of the number format, relative to the size."""
-    limit = LIMIT[reference.dtype]
-    torch.testing.assert_close(ours, reference, rtol=limit, atol=limit)
-
-
-def assert_gradients_equal(ours, reference):
-    """Equal to the limit, relative to the largest number of each gradient.
-
-    A gradient sums over tokens, so its rounding grows with its size.
-    """
-    for a, b in zip(ours, reference, strict=True):
-        limit = LIMIT[b.dtype] * max(1.0, b.abs().max().item())
-        torch.testing.assert_close(a, b, rtol=0, atol=limit)
-
-
-def make_input(*shape, dtype=torch.float64, seed=2):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
 def make_attention(D, H, dtype, seed=0):
@@ -91,29 +68,8 @@ def make_vit(dtype=torch.float64, seed=1, **changes):
     return lesson.randomize_(lesson.ViT(**sizes | changes).to(dtype), seed)
 
 
-def gradients(output, *tensors):
-    """Gradients of a scalar that weighs every output number differently."""
-    weights = make_input(*output.shape, dtype=output.dtype, seed=3)
-    return torch.autograd.grad((output * weights).sum(), tensors)
-
-
 def permutation(n, seed=0):
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-
-
-# ---- compare: the instrument itself -----------------------------------------
-
-
-@pytest.mark.parametrize("wrong", [2e-5, -2e-5, math.nan, math.inf], ids=str)
-def test_compare_rejects(wrong):
-    with pytest.raises(AssertionError):
-        lesson.compare("diff", torch.tensor([0.0, wrong]), torch.zeros(2))
-
-
-def test_compare_is_stricter_in_float64():
-    zeros = torch.zeros(2).double()
-    with pytest.raises(AssertionError):
-        lesson.compare("diff", zeros + 1e-11, zeros)
 
 
 # ---- patches ------------------------------------------------------------------
@@ -159,19 +115,6 @@ def test_an_image_that_cannot_be_cut_is_refused():
 # ---- the parts -------------------------------------------------------------------
 
 
-@dtypes
-@pytest.mark.parametrize("lead", [(), (2,), (2, 3)], ids=str)
-@pytest.mark.parametrize("T_q, T_k, d, d_v", [(1, 1, 1, 1), (3, 5, 8, 6), (6, 2, 7, 3)])
-def test_attention(lead, T_q, T_k, d, d_v, dtype):
-    q = make_input(*lead, T_q, d, dtype=dtype, seed=0)
-    k = make_input(*lead, T_k, d, dtype=dtype, seed=1)
-    v = make_input(*lead, T_k, d_v, dtype=dtype, seed=2)
-    output, weights = lesson.attention(q, k, v)
-    assert_equal(output, F.scaled_dot_product_attention(q, k, v))
-    assert weights.shape == (*lead, T_q, T_k)
-    assert_equal(weights.sum(dim=-1), torch.ones(*lead, T_q, dtype=dtype))
-
-
 @shapes
 @dtypes
 def test_multihead_attention(shape, dtype):
@@ -184,25 +127,6 @@ def test_multihead_attention(shape, dtype):
     assert_equal(lesson.attention(*lesson.split_heads(x, mha))[1], weights)
     inputs = [x, *mha.parameters()]
     assert_gradients_equal(gradients(ours, *inputs), gradients(reference, *inputs))
-
-
-@dtypes
-@pytest.mark.parametrize("lead", [(), (3,), (2, 5)], ids=str)
-@pytest.mark.parametrize("D", [2, 5, 16])
-def test_layer_norm(lead, D, dtype):
-    norm = lesson.randomize_(nn.LayerNorm(D, dtype=dtype), seed=1)
-    x = make_input(*lead, D, dtype=dtype).requires_grad_()
-    ours, reference = lesson.layer_norm(x, norm), norm(x)
-    assert_equal(ours, reference)
-    inputs = [x, *norm.parameters()]
-    assert_gradients_equal(gradients(ours, *inputs), gradients(reference, *inputs))
-
-
-def test_layer_norm_has_eps_inside_the_root():
-    """With nearly constant tokens eps decides, so a misplaced one shows."""
-    norm = lesson.randomize_(nn.LayerNorm(8, eps=1e-2).double(), seed=1)
-    x = 1.0 + 1e-2 * make_input(4, 8)
-    assert_equal(lesson.layer_norm(x, norm), norm(x))
 
 
 @dtypes
