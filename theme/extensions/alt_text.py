@@ -8,22 +8,13 @@ would read out a file name.
 import re
 
 from docutils import nodes
+from places import line_of
 from sphinx.util import logging
 
 RAW_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 RAW_ALT = re.compile(r"\balt\s*=\s*(\"\s*[^\"\s]|'\s*[^'\s])", re.IGNORECASE)
 
 logger = logging.getLogger(__name__)
-
-
-def line_of(node) -> int | None:
-    """Return the line of a node, or of the nearest one around it that has a line.
-
-    An image inside a paragraph has line 0, the paragraph the true one.
-    """
-    while node is not None and not node.line:
-        node = node.parent
-    return node.line if node is not None else None
 
 
 def drawn_by_cell(node) -> bool:

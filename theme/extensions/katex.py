@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from docutils import nodes
+from places import line_of
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
@@ -61,13 +62,6 @@ def render(tex: str, display: bool) -> dict[str, str]:
     Returns {"html": …}, or {"error": …} with what KaTeX has against it.
     """
     return json.loads(engine().call("render", tex, display))
-
-
-def line_of(node) -> int | None:
-    """Return the line of a node, or of the nearest one around it that has a line."""
-    while node is not None and not node.line:
-        node = node.parent
-    return node.line if node is not None else None
 
 
 def write(translator, node, display: bool) -> None:
