@@ -27,9 +27,3 @@ def pytest_collection_modifyitems(items):
         if item.path.suffix == ".ipynb":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
     items.sort(key=lambda item: item.path.suffix != ".ipynb")
-
-
-@pytest.fixture
-def root():
-    """The repository's root folder."""
-    return ROOT

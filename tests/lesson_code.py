@@ -1,4 +1,4 @@
-"""Import what a lesson defines, from the notebook itself.
+"""What a lesson defines and what it has printed, from the notebook itself.
 
 The tests never hold a copy of a lesson's code: they take the functions and
 classes out of the notebook that readers see.
@@ -10,8 +10,28 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
+import pytest
+from nbval.plugin import get_sanitize_patterns
 
-LESSONS = Path(__file__).resolve().parent.parent / "lessons"
+from check_notebooks import LESSONS
+
+SANITIZE = Path(__file__).resolve().parent / "nbval_sanitize.cfg"
+# (regex, replacement) of every band, as nbval reads them
+BANDS = get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8"))
+
+every_lesson = pytest.mark.parametrize(
+    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
+)
+
+
+def printed(notebook):
+    """(cell number, text) of everything printed or shown as a value."""
+    return [
+        (number, output.get("text") or output.get("data", {}).get("text/plain", ""))
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
 
 
 def lesson_path(number):

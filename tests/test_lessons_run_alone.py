@@ -8,13 +8,11 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from nbval.plugin import get_sanitize_patterns
 
-from run_lessons import LESSONS, LessonError, execute
+from lesson_code import BANDS, every_lesson, printed
+from run_lessons import LessonError, execute
 
-TESTS = Path(__file__).resolve().parent
-NO_NETWORK = TESTS / "no_network"
-SANITIZE = TESTS / "nbval_sanitize.cfg"
+NO_NETWORK = Path(__file__).resolve().parent / "no_network"
 
 
 def environment(threads):
@@ -39,24 +37,13 @@ def run_alone(path, folder, threads):
     return printed(notebook)
 
 
-def printed(notebook):
-    """(cell id, text) of everything that was printed or shown as text."""
-    return [
-        (cell.id, output.get("text") or output.data.get("text/plain"))
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-    ]
-
-
 def sanitized(cells):
     """The printed cells with the numbers of a band made equal, as by nbval."""
-    rules = get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8"))
     result = []
-    for id_, text in cells:
-        for regex, replacement in rules:
+    for number, text in cells:
+        for regex, replacement in BANDS:
             text = re.sub(regex, replacement, text)
-        result.append((id_, text))
+        result.append((number, text))
     return result
 
 
@@ -68,9 +55,7 @@ def write_notebook(folder, *sources):
     return path
 
 
-@pytest.mark.parametrize(
-    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
-)
+@every_lesson
 def test_same_text_twice_on_one_thread_and_two(path, tmp_path):
     one = run_alone(path, tmp_path / "one", threads=1)
     two = run_alone(path, tmp_path / "two", threads=2)

@@ -10,6 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from check_notebooks import LESSONS, NOTEBOOK_METADATA, STAR, problems
+from lesson_code import every_lesson
 
 FIGURE = {
     "mystnb": {"image": {"alt": "A line that rises from zero to one over ten steps."}}
@@ -45,9 +46,7 @@ def save(notebook, folder, name="01-good.ipynb"):
     return path
 
 
-@pytest.mark.parametrize(
-    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
-)
+@every_lesson
 def test_lesson_is_in_order(path):
     assert problems(path) == []
 

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from faults import FAULTS
-from lesson_code import lesson_path
+from lesson_code import SANITIZE, lesson_path
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS_PER_LESSON = 16
@@ -50,12 +50,11 @@ def run_nbval(notebook):
     Returns the finished process.
     """
     (notebook.parent / "pytest.ini").write_text("[pytest]\n")
-    sanitize = ROOT / "tests" / "nbval_sanitize.cfg"
     return subprocess.run(
         [
             *(sys.executable, "-m", "pytest", notebook.name),
             *("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"),
-            *(f"--nbval-sanitize-with={sanitize}", "--exitfirst"),
+            *(f"--nbval-sanitize-with={SANITIZE}", "--exitfirst"),
             *("--color=no", "-p", "no:cacheprovider"),
         ],
         cwd=notebook.parent,

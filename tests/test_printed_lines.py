@@ -11,14 +11,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbval.plugin import get_sanitize_patterns
 
-from run_lessons import LESSONS
+from lesson_code import BANDS, LESSONS, every_lesson, printed
 
 ROOT = Path(__file__).resolve().parent.parent
-RULES = get_sanitize_patterns(
-    (ROOT / "tests" / "nbval_sanitize.cfg").read_text(encoding="utf-8")
-)
 # a line that must be compared by band, and what must not remain raw in it
 BANDED = re.compile(r"max abs diff|\bacc", re.IGNORECASE)
 RAW = re.compile(r"\d(\.\d+)?e[+-]?\d|\d%|\b(nan|inf)\b", re.IGNORECASE)
@@ -26,25 +22,12 @@ RAW = re.compile(r"\d(\.\d+)?e[+-]?\d|\d%|\b(nan|inf)\b", re.IGNORECASE)
 NOT_A_NUMBER = re.compile(r"[:=] *-?(nan|inf)\b")
 MIN_QUOTE = 10  # characters; a shorter quote could stand anywhere
 
-lessons = pytest.mark.parametrize(
-    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
-)
-
 
 def without_banded_numbers(line):
     """The line without every part that lies inside a band."""
-    for regex, _ in RULES:
+    for regex, _ in BANDS:
         line = re.sub(regex, "", line)
     return line
-
-
-def stored_texts(notebook):
-    """(cell number, text) of everything printed or shown as a value."""
-    for number, cell in enumerate(notebook.cells, start=1):
-        if cell.cell_type == "code":
-            for output in cell.outputs:
-                data = output.get("data", {})
-                yield number, output.get("text") or data.get("text/plain", "")
 
 
 def printed_lines(path):
@@ -52,7 +35,7 @@ def printed_lines(path):
     notebook = nbformat.read(path, as_version=4)
     return [
         (number, line)
-        for number, text in stored_texts(notebook)
+        for number, text in printed(notebook)
         for line in text.splitlines()
     ]
 
@@ -82,7 +65,7 @@ def unsupported_claims(notebook):
     The section is its heading, a sentence, and one bullet a claim; whatever
     else stands in it is unsupported too.
     """
-    lines = [line for _, text in stored_texts(notebook) for line in text.splitlines()]
+    lines = [line for _, text in printed(notebook) for line in text.splitlines()]
     section = "\n\n".join(
         cell.source
         for cell in notebook.cells
@@ -101,7 +84,7 @@ def unsupported_claims(notebook):
     return unsupported
 
 
-@lessons
+@every_lesson
 def test_stored_lines_are_in_their_bands(path):
     wrong = [
         f"{path.name}, cell {number}: {reason}: {line}"
@@ -111,13 +94,13 @@ def test_stored_lines_are_in_their_bands(path):
     assert not wrong, "\n".join(wrong)
 
 
-@lessons
+@every_lesson
 def test_claims_rest_on_printed_lines(path):
     notebook = nbformat.read(path, as_version=4)
     assert not unsupported_claims(notebook)
 
 
-@lessons
+@every_lesson
 def test_the_pinned_torch_printed_the_outputs(path):
     pin = re.search(
         r"^torch==(\S+)$",
@@ -133,7 +116,7 @@ def test_every_band_is_used():
     stored = "\n".join(
         line for path in LESSONS.glob("*.ipynb") for _, line in printed_lines(path)
     )
-    unused = [regex for regex, _ in RULES if not re.search(regex, stored)]
+    unused = [regex for regex, _ in BANDS if not re.search(regex, stored)]
     assert not unused
 
 
