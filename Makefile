@@ -12,7 +12,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book preview test faults run bench pins clean book-environment full-environment
+.PHONY: help book preview test check faults run long record handout bench pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -28,12 +28,24 @@ test: full-environment  ## run all there is to check, with the lessons re-execut
 	@echo "Running every test; this takes some minutes ..."
 	@$(FULL) -m pytest -n 2 --dist loadgroup -v
 
+check: full-environment  ## the fast part of it: everything but executing notebooks
+	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow"
+
 faults: full-environment  ## plant every fault, one at a time; each must be rejected
 	@echo "Planting every fault; this takes a quarter of an hour ..."
-	@$(FULL) -m pytest -n 2 --dist loadgroup -v tests/test_planted_faults.py --all-faults
+	@$(FULL) tools/plant_faults.py $(LESSON)
 
 run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
 	@$(FULL) tools/run_lessons.py $(LESSON)
+
+long: full-environment  ## run the long worked answers, compare with what is recorded
+	@$(FULL) tools/long_answers.py $(LESSON)
+
+record: full-environment  ## run the long worked answers and store their results
+	@$(FULL) tools/long_answers.py --record $(LESSON)
+
+handout: full-environment  ## copies of the exercises without worked answers, for a class
+	@$(FULL) tools/handout.py $(LESSON)
 
 bench: full-environment  ## measure time and memory of builds and lessons
 	@$(FULL) tools/bench.py

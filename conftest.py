@@ -11,11 +11,6 @@ ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 
-def pytest_addoption(parser):
-    """--all-faults: plant every fault, not only this commit's choice."""
-    parser.addoption("--all-faults", action="store_true")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep the cells of one notebook together, and start with the notebooks.
@@ -26,4 +21,5 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.suffix == ".ipynb":
             item.add_marker(pytest.mark.xdist_group(item.path.name))
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.suffix != ".ipynb")

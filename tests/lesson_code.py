@@ -14,14 +14,24 @@ import pytest
 from nbval.plugin import get_sanitize_patterns
 
 from check_notebooks import LESSONS
+from exercise_form import is_exercises
 
 SANITIZE = Path(__file__).resolve().parent / "nbval_sanitize.cfg"
 # (regex, replacement) of every band, as nbval reads them
 BANDS = get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8"))
 
-every_lesson = pytest.mark.parametrize(
-    "path", sorted(LESSONS.glob("*.ipynb")), ids=lambda path: path.stem
-)
+NOTEBOOKS = sorted(LESSONS.glob("*.ipynb"))
+EXERCISES = [path for path in NOTEBOOKS if is_exercises(path)]
+LESSON_FILES = [path for path in NOTEBOOKS if not is_exercises(path)]
+
+
+def parametrize_paths(paths):
+    """Parametrise a test with notebooks, as `path`, by their names."""
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
+
+
+every_notebook = parametrize_paths(NOTEBOOKS)
+every_lesson = parametrize_paths(LESSON_FILES)
 
 
 def printed(notebook):
@@ -34,25 +44,28 @@ def printed(notebook):
     ]
 
 
-def lesson_path(number):
-    """The notebook of lesson `number` (a string such as "46").
+def lesson_path(name):
+    """The notebook called "46" (the lesson) or "46-exercises".
 
     Raises FileNotFoundError where there is none or more than one.
     """
-    found = sorted(LESSONS.glob(f"{number}-*.ipynb"))
+    files = EXERCISES if name.endswith("-exercises") else LESSON_FILES
+    found = [path for path in files if f"{path.stem}-".startswith(f"{name}-")]
     if len(found) != 1:
-        raise FileNotFoundError(f"lessons/{number}-*.ipynb: {len(found)} files")
+        raise FileNotFoundError(f"lessons/{name}*.ipynb: {len(found)} files")
     return found[0]
 
 
 @cache
-def load_lesson(number):
-    """The functions and classes of a lesson, as attributes of one object.
+def load_lesson(name):
+    """The functions and classes of a notebook, as attributes of one object.
+
+    name: "46", or "46-exercises".
 
     Only imports and definitions are executed, nothing else of a cell: a
     function that reads a global of the lesson fails here with a NameError.
     """
-    path = lesson_path(number)
+    path = lesson_path(name)
     wanted = (
         ast.Import,
         ast.ImportFrom,

@@ -53,6 +53,7 @@ def has(root: Path, name: str, package: str) -> str | None:
     return done.stdout.strip() or None
 
 
+@pytest.mark.slow
 def test_made_once_then_left_alone_until_something_changed(project):
     first = run_tool(project, "environment.py", "book")
     assert first.returncode == 0, first.stderr
@@ -71,6 +72,7 @@ def test_made_once_then_left_alone_until_something_changed(project):
     assert "the requirements" in changed.stdout and has(project, "book", "alpha") == "2.0"
 
 
+@pytest.mark.slow
 def test_package_removed_or_changed_by_hand_is_noticed(project):
     environment.prepare("full", project)
     assert environment.complaint("full", project) is None
@@ -81,6 +83,7 @@ def test_package_removed_or_changed_by_hand_is_noticed(project):
     assert environment.complaint("full", project) == "beta 1.0 was removed or changed"
 
 
+@pytest.mark.slow
 def test_interrupted_installation_is_repaired(project):
     def interrupted(command, **options):
         """Make the environment, then stop as Ctrl-C in the middle of pip's work would."""
@@ -97,6 +100,7 @@ def test_interrupted_installation_is_repaired(project):
     assert has(project, "book", "alpha") == "1.0"
 
 
+@pytest.mark.slow
 def test_interrupted_repair_does_not_leave_the_old_stamp(project):
     (project / ".venv/book").mkdir(parents=True)
     (project / ".venv/book" / environment.STAMP).write_text("{}")
@@ -109,6 +113,7 @@ def test_interrupted_repair_does_not_leave_the_old_stamp(project):
     assert environment.complaint("book", project) is not None
 
 
+@pytest.mark.slow
 def test_moved_folder_and_broken_stamp_are_noticed(project, tmp_path):
     environment.prepare("book", project)
     moved = tmp_path / "moved"
@@ -118,6 +123,7 @@ def test_moved_folder_and_broken_stamp_are_noticed(project, tmp_path):
     assert environment.complaint("book", moved) == "it was never finished"
 
 
+@pytest.mark.slow
 def test_failed_installation_says_what_to_do_and_is_not_trusted(project):
     (project / "requirements-book.txt").write_text("alpha==9.9\n")
     failed = run_tool(project, "environment.py", "book")
@@ -194,6 +200,7 @@ def test_unfit_python_gets_one_clear_line(project, trick, message):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="make is not at hand on Windows")
+@pytest.mark.slow
 def test_fresh_clone_builds_the_book_without_torch(tmp_path):
     """The one slow test here: pip installs all that building needs."""
     root = copy_repository(tmp_path / "clone")

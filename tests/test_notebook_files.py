@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from check_notebooks import LESSONS, NOTEBOOK_METADATA, STAR, problems
-from lesson_code import every_lesson
+from lesson_code import every_notebook
 
 FIGURE = {
     "mystnb": {"image": {"alt": "A line that rises from zero to one over ten steps."}}
@@ -46,8 +46,8 @@ def save(notebook, folder, name="01-good.ipynb"):
     return path
 
 
-@every_lesson
-def test_lesson_is_in_order(path):
+@every_notebook
+def test_notebook_is_in_order(path):
     assert problems(path) == []
 
 

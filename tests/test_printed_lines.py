@@ -12,11 +12,19 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lesson_code import BANDS, LESSONS, every_lesson, printed
+from lesson_code import (
+    BANDS,
+    NOTEBOOKS,
+    every_lesson,
+    every_notebook,
+    lesson_path,
+    printed,
+)
+from long_answers import PRINTED
 
 ROOT = Path(__file__).resolve().parent.parent
 # a line that must be compared by band, and what must not remain raw in it
-BANDED = re.compile(r"max abs diff|\bacc", re.IGNORECASE)
+BANDED = re.compile(r"max abs diff|\bacc\b|\baccurac(y|ies)\b.*\d", re.IGNORECASE)
 RAW = re.compile(r"\d(\.\d+)?e[+-]?\d|\d%|\b(nan|inf)\b", re.IGNORECASE)
 # as Python prints it; a lesson may well print the word NaN
 NOT_A_NUMBER = re.compile(r"[:=] *-?(nan|inf)\b")
@@ -31,11 +39,20 @@ def without_banded_numbers(line):
 
 
 def printed_lines(path):
-    """(cell number, line) of everything a notebook has stored as text."""
+    """(cell number, line) of everything a notebook has stored as text.
+
+    The recorded results of long worked answers, in Markdown, included.
+    """
     notebook = nbformat.read(path, as_version=4)
+    recorded = [
+        (number, match[1])
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "markdown"
+        for match in PRINTED.finditer(cell.source)
+    ]
     return [
         (number, line)
-        for number, text in printed(notebook)
+        for number, text in printed(notebook) + recorded
         for line in text.splitlines()
     ]
 
@@ -84,7 +101,7 @@ def unsupported_claims(notebook):
     return unsupported
 
 
-@every_lesson
+@every_notebook
 def test_stored_lines_are_in_their_bands(path):
     wrong = [
         f"{path.name}, cell {number}: {reason}: {line}"
@@ -100,7 +117,7 @@ def test_claims_rest_on_printed_lines(path):
     assert not unsupported_claims(notebook)
 
 
-@every_lesson
+@every_notebook
 def test_the_pinned_torch_printed_the_outputs(path):
     pin = re.search(
         r"^torch==(\S+)$",
@@ -113,9 +130,7 @@ def test_the_pinned_torch_printed_the_outputs(path):
 
 def test_every_band_is_used():
     """A band that no lesson prints any more guards nothing."""
-    stored = "\n".join(
-        line for path in LESSONS.glob("*.ipynb") for _, line in printed_lines(path)
-    )
+    stored = "\n".join(line for path in NOTEBOOKS for _, line in printed_lines(path))
     unused = [regex for regex, _ in BANDS if not re.search(regex, stored)]
     assert not unused
 
@@ -174,8 +189,7 @@ def test_a_line_in_band_is_accepted(line):
     ],
 )
 def test_a_claim_without_its_line_is_refused(bullet):
-    path = sorted(LESSONS.glob("*.ipynb"))[0]
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(lesson_path("46"), as_version=4)
     for cell in notebook.cells:
         if cell.source.startswith("## What to take away"):
             cell.source += "\n" + bullet

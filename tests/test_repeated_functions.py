@@ -1,7 +1,7 @@
 """Functions that several lessons repeat, because each must run alone: every
 copy is held to PyTorch's own, by the same tests.
 
-`lesson` is each lesson that defines all the functions a test names.
+`lesson` is each notebook that defines all the functions a test names.
 """
 
 import math
@@ -11,19 +11,19 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from lesson_code import LESSONS, load_lesson
+from lesson_code import LESSON_FILES, NOTEBOOKS, load_lesson
 from parity import assert_equal, assert_gradients_equal, dtypes, gradients, make_input
 
-NUMBERS = sorted(path.name[:2] for path in LESSONS.glob("*.ipynb"))
+NAMES = [path.stem[:2] if path in LESSON_FILES else path.stem for path in NOTEBOOKS]
 
 
 def lessons_with(*names):
     """Parametrise a test with the lessons that define all these functions."""
-    lessons = {number: load_lesson(number) for number in NUMBERS}
+    lessons = {name: load_lesson(name) for name in NAMES}
     having = {
-        number: lesson
-        for number, lesson in lessons.items()
-        if all(hasattr(lesson, name) for name in names)
+        name: lesson
+        for name, lesson in lessons.items()
+        if all(hasattr(lesson, function) for function in names)
     }
     return pytest.mark.parametrize("lesson", having.values(), ids=having.keys())
 

@@ -26,10 +26,10 @@ def commands():
     yield "strict build", (sys.executable, "tools/build_book.py")
     yield "preview, first build", preview
     for path in sorted(LESSONS.glob("*.ipynb")):
-        yield f"preview, {path.name[:2]} edited", preview
+        yield f"preview, {path.stem} edited", preview
     for path in sorted(LESSONS.glob("*.ipynb")):
-        yield f"nbval, lesson {path.name[:2]}", (*PYTEST, f"lessons/{path.name}")
-    yield "nbval, all lessons", (*PYTEST, "lessons")
+        yield f"nbval, {path.stem}", (*PYTEST, f"lessons/{path.name}")
+    yield "nbval, all notebooks", (*PYTEST, "lessons")
 
 
 def memory(process):
@@ -69,15 +69,15 @@ def main():
         f"Python {platform.python_version()}, {platform.system()} "
         f"{platform.machine()}, {os.cpu_count()} cores, one thread a process"
     )
-    print(f"{'what':26} {'seconds':>8} {'peak MB':>8}")
+    print(f"{'what':44} {'seconds':>8} {'peak MB':>8}")
     failed = False
     for name, command in commands():
         if name.endswith("edited"):
-            next(LESSONS.glob(f"{name.split()[1]}-*.ipynb")).touch()
+            (LESSONS / f"{name.split()[1]}.ipynb").touch()
         seconds, peak, code = measure(command)
         failed |= code != 0
         note = f"   failed, exit code {code}" if code else ""
-        print(f"{name:26} {seconds:8.1f} {peak / 1e6:8.0f}{note}", flush=True)
+        print(f"{name:44} {seconds:8.1f} {peak / 1e6:8.0f}{note}", flush=True)
     return int(failed)
 
 

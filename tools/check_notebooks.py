@@ -14,11 +14,14 @@ from pathlib import Path
 
 import nbformat
 
+import exercise_form
+
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = ROOT / "lessons"
 
 # What a reader must be able to find, in this order (see CONTRIBUTING.md).
 OPENING = ("**You will**", "**You need**", "**It takes**")
+EXERCISES_OPENING = ("**How it goes**", "**You need**", "**It takes**")
 CLOSING = ("What to take away", "Exercises", "Where this goes next")
 
 NOTEBOOK_METADATA = {
@@ -90,10 +93,15 @@ def problems(path):
         else:
             texts = ["a raw cell shows nowhere; use Markdown or code"]
         texts = [*texts, *check_any_cell(cell)]
+        if not exercise_form.is_exercises(path):
+            texts += check_lesson_metadata(cell)
         found += [f"{name}, cell {number}: {text}" for text in texts]
     found += [
         f"{name}, cell {number}: {text}" for number, text in heading_problems(notebook)
     ]
+    if exercise_form.is_exercises(path):
+        for number, text in exercise_form.problems_of(notebook):
+            found.append(f"{name}, cell {number}: {text}")
     return found
 
 
@@ -128,29 +136,39 @@ def id_problems(notebook):
 
 def check_notebook(path, notebook):
     """Problems of the notebook as a whole."""
-    if notebook["metadata"] != NOTEBOOK_METADATA:
+    exercises = exercise_form.is_exercises(path)
+    ours = {k: v for k, v in notebook["metadata"].items() if k != "colab"}
+    colab = notebook["metadata"].get("colab")
+    collapsed = {"collapsed_sections": exercise_form.collapsed_sections(notebook)}
+    if ours != NOTEBOOK_METADATA or colab != (collapsed if exercises else None):
         yield "volatile notebook metadata; `make run` stores it clean"
     number = path.name.split("-")[0]
     if not re.fullmatch(r"\d\d-[a-z0-9-]+\.ipynb", path.name):
         yield "the file name is not of the form NN-slug.ipynb"
     first = notebook["cells"][0] if notebook["cells"] else {"source": ""}
     opening = text_of(first["source"])
-    if not opening.startswith(f"# Lesson {number}: "):
-        yield f"cell 1 does not start with `# Lesson {number}: Title`"
-    positions = [opening.find(part) for part in OPENING]
+    title = "Exercises" if exercises else ""
+    if not opening.startswith(f"# Lesson {number}: {title}"):
+        yield f"cell 1 does not start with `# Lesson {number}: {title or 'Title'}`"
+    parts = EXERCISES_OPENING if exercises else OPENING
+    positions = [opening.find(part) for part in parts]
     if -1 in positions or positions != sorted(positions):
-        yield f"cell 1 does not say, in this order: {', '.join(OPENING)}"
+        yield f"cell 1 does not say, in this order: {', '.join(parts)}"
     headings = [text for _, level, text in headings_of(notebook) if level == 2]
-    if tuple(headings[-len(CLOSING) :]) != CLOSING:
+    if not exercises and tuple(headings[-len(CLOSING) :]) != CLOSING:
         yield f"the last sections are not, in this order: {', '.join(CLOSING)}"
 
 
-def check_any_cell(cell):
-    """Problems that a cell of any type can have."""
+def check_lesson_metadata(cell):
+    """Metadata that a lesson's cell must not have; nothing in it is closed."""
     for tag in cell["metadata"].get("tags", []):
         yield f"the tag {tag!r} hides a cell or turns its check off; remove it"
     for key in sorted(set(cell["metadata"]) - CELL_METADATA - {"tags"}):
         yield f"volatile metadata {key!r}; `make run` stores it clean"
+
+
+def check_any_cell(cell):
+    """Problems that a cell of any type can have."""
     shown = cell["metadata"].get("mystnb", {"image": {}})
     if set(shown) != {"image"} or set(shown["image"]) - {"alt", "classes"}:
         yield "mystnb metadata may say only image.alt and image.classes"

@@ -20,6 +20,7 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
+import exercise_form
 from check_notebooks import CELL_METADATA, LESSONS, NOTEBOOK_METADATA, problems
 
 CELL_TIMEOUT = 300  # seconds
@@ -81,11 +82,14 @@ def execute(path, folder, environment=None):
             f"{path.name}, cell {started[-1]}: {reason}: "
             f"{detail.splitlines()[0] if detail else ''}"
         ) from None
-    return normalise(notebook)
+    normalise(notebook)
+    if exercise_form.is_exercises(path):
+        exercise_form.close(notebook)
+    return notebook
 
 
 def normalise(notebook):
-    """Drop what changes from run to run or from editor to editor."""
+    """Drop what changes from run to run or from editor to editor, in place."""
     notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
     for cell in notebook.cells:
         for key in set(cell.metadata) - CELL_METADATA:
@@ -93,7 +97,6 @@ def normalise(notebook):
         for output in cell.get("outputs", []):
             if "metadata" in output:
                 output.metadata = nbformat.from_dict({})
-    return notebook
 
 
 def save(notebook, path):
@@ -120,7 +123,7 @@ def run(path):
 def main(arguments):
     """Run the lessons named on the command line; 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lesson", nargs="*", help="46, 45 …; all by default")
+    parser.add_argument("lesson", nargs="*", help="46, 46-exercises …; all by default")
     lessons = find_lessons(parser.parse_args(arguments).lesson)
     os.environ["OMP_NUM_THREADS"] = "1"
     found = [line for path in lessons for line in run(path)]

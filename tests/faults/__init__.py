@@ -1,7 +1,7 @@
-"""The faults that the lessons must reject, one file a lesson.
+"""The faults that the notebooks must reject, one file a notebook.
 
-Each fault changes one cell of one lesson as a careless author might. Planted
-in a copy, it must make the lesson's own nbval run fail, in the cell named
+Each fault changes one cell of one notebook as a careless author might. Planted
+in a copy, it must make the notebook's own nbval run fail, in the cell named
 `caught_by`. A fault whose `old` text no longer stands exactly once in its cell
 is stale, and fails too.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 class Fault:
     """One planted fault.
 
-    lesson: "46"; name: what goes wrong; cell: id of the cell to change;
+    lesson: "46" or "46-exercises"; name: what goes wrong; cell: id of the cell to change;
     old, new: the exact text and what replaces it; caught_by: id of the first
     cell that must fail.
     """
@@ -34,11 +34,12 @@ class Fault:
 
 
 def all_faults():
-    """Every row of every lesson_NN.py beside this file, as a Fault."""
+    """Every row of every lesson_NN.py and exercises_NN.py here, as a Fault."""
     faults = []
     for module in pkgutil.iter_modules(__path__):
         rows = importlib.import_module(f"{__name__}.{module.name}").ROWS
-        lesson = module.name.removeprefix("lesson_")
+        kind, number = module.name.split("_")
+        lesson = number if kind == "lesson" else f"{number}-{kind}"
         faults += [Fault(lesson, *row) for row in rows]
     return faults
 

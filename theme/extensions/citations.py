@@ -29,9 +29,9 @@ def entries(env) -> dict[str, tuple[str, int]]:
 
 
 def label(env, docname: str) -> str:
-    """Return a page's name in a list of pages: "Lesson 46" for a lesson, else its title."""
+    """Return a page's name in a list of pages: "Lesson 46", "Lesson 46: Exercises", a title."""
     title = env.titles[docname].astext()
-    lesson = re.match(r"Lesson \d+", title)
+    lesson = re.match(r"Lesson \d+(: Exercises$)?", title)
     return lesson[0] if lesson else title
 
 

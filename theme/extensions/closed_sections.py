@@ -1,0 +1,58 @@
+"""Close the hints and worked answers of exercise pages, until a reader opens them.
+
+A section "Hint" or "Worked answer" becomes an HTML `details` element: it opens without JavaScript,
+is found by the browser's search, and stands open in print (see course.css). Both disappear from
+the page's table of contents, where they would stand once for each exercise. A closed code cell
+bears the title of its first line, `# @title Check exercise 1`.
+"""
+
+import re
+
+from docutils import nodes
+
+CLOSED = {"Hint", "Worked answer"}
+TITLE = re.compile(r"# @title (.+)")
+
+
+class closed_section(nodes.General, nodes.Element):
+    """What is under a heading, closed; the attribute `summary` holds the heading's text."""
+
+
+def close(app, doctree) -> None:
+    """Replace the sections to close on an exercise page that was just read."""
+    if not app.env.docname.endswith("-exercises"):
+        return
+    for section in list(doctree.findall(nodes.section)):
+        title = section.next_node(nodes.title)
+        if title is not None and title.astext() in CLOSED:
+            closed = closed_section("", ids=section["ids"], summary=title.astext())
+            closed += [child for child in section.children if child is not title]
+            section.replace_self(closed)
+    for cell in doctree.findall(nodes.container):
+        code = cell.next_node(nodes.literal_block) if "hide_mode" in cell else None
+        if code is not None and (title := TITLE.match(code.astext())):
+            cell["prompt_show"] = cell["prompt_hide"] = title[1]
+
+
+def visit_html(self, node) -> None:
+    """Open the element, with the heading's text as what one presses."""
+    self.body.append(self.starttag(node, "details", CLASS="closed-section"))
+    self.body.append(f"<summary>{self.encode(node['summary'])}</summary>\n")
+
+
+def depart_html(self, node) -> None:
+    """Close the element."""
+    self.body.append("</details>\n")
+
+
+def pass_over(self, node) -> None:
+    """Show the contents and nothing around them, in other formats."""
+
+
+def setup(app) -> dict:
+    """Register with Sphinx."""
+    passing = (pass_over, pass_over)
+    app.add_node(closed_section, html=(visit_html, depart_html), latex=passing, text=passing)
+    # before Sphinx collects the page's table of contents, which it does at priority 500
+    app.connect("doctree-read", close, priority=100)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
