@@ -18,8 +18,10 @@ FORM_TITLE = "# @title "
 TEACHES = "**What it teaches.**"
 MIN_EXERCISES = 4
 
-# Metadata of closed cells: jupyter.* is JupyterLab's, cellView and id are
-# Colab's, the tag is the book's. Titled code keeps its output in sight.
+# Metadata of closed cells: jupyter.* and jp-* are JupyterLab's, cellView and id
+# (by which it knows its collapsed sections) are Colab's, the tag is the book's.
+# JupyterLab hides code by itself, but Markdown only under a collapsed heading.
+# Titled code keeps its output in sight.
 TITLED = {
     "cellView": "form",
     "jupyter": {"source_hidden": True},
@@ -57,7 +59,7 @@ def source_of(cell):
 def closing_metadata(cell, section):
     """The metadata that closes a cell, by its place and its first line."""
     if source_of(cell) in (HINT, ANSWER):
-        return {"id": cell["id"]}  # Colab looks for its collapsed sections here
+        return {"id": cell["id"], "jp-MarkdownHeadingCollapsed": True}
     if cell["cell_type"] == "markdown":
         return CLOSED_TEXT if section else {}
     if section:
