@@ -12,7 +12,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book preview test check faults run long record handout bench pins clean book-environment full-environment
+.PHONY: help book preview test check faults matrix run long record handout bench pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ faults: full-environment  ## plant every fault, one at a time; each must be reje
 
 run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
 	@$(FULL) tools/run_lessons.py $(LESSON)
+
+matrix:  ## execute and compare on other versions of torch and Python; gigabytes, half an hour
+	@$(PYTHON) tools/matrix.py
 
 long: full-environment  ## run the long worked answers, compare with what is recorded
 	@$(FULL) tools/long_answers.py $(LESSON)

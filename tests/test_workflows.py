@@ -52,6 +52,19 @@ def test_checks_run_on_main_and_pull_requests_with_the_same_commands():
     assert [step["run"] for step in steps if "run" in step] == ["make book", "make test TORCH=cpu"]
 
 
+def test_the_scheduled_run_does_what_is_too_long_for_every_push():
+    text = (ROOT / ".github/workflows/scheduled.yml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)["jobs"]["checks"]
+    assert job["strategy"]["matrix"]["verb"] == ["faults", "long", "matrix"]
+    assert [step["run"] for step in job["steps"] if "run" in step] == ['make "$VERB" TORCH=cpu']
+
+
+def test_every_command_is_one_of_the_makefile():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for verb in ("book", "test", "faults", "long", "matrix"):
+        assert re.search(rf"^{verb}:.*## ", makefile, re.M), verb
+
+
 def test_ci_run_calls_make_test_and_nothing_else():
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     assert lines == [

@@ -1,0 +1,73 @@
+"""`make matrix` covers what the README promises, and says what it could not run."""
+
+import sys
+
+import matrix
+import pytest
+from helpers_book import ROOT
+
+HERE = "%d.%d" % sys.version_info[:2]
+
+
+def test_the_readme_promises_what_the_matrix_runs():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    pythons = f"Python {matrix.PYTHONS[0]} to {matrix.PYTHONS[-1]}"
+    assert f"{pythons} and torch {matrix.OLDEST_TORCH} to the newest" in text
+    assert {python for python, _ in matrix.COMBINATIONS} == set(matrix.PYTHONS)
+    torches = {torch for _, torch in matrix.COMBINATIONS}
+    assert torches == {matrix.OLDEST_TORCH, matrix.PINNED_TORCH, matrix.NEWEST_TORCH}
+
+
+def test_every_pattern_of_tests_finds_files():
+    for pattern in matrix.TESTS:
+        assert list(ROOT.glob(pattern)), pattern
+
+
+def test_this_python_is_found():
+    assert matrix.find_python(HERE)
+
+
+def test_a_python_that_is_absent_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "COMBINATIONS", (("9.9", "1.0"),))
+    assert matrix.main([]) == 0
+    assert "not run: there is no Python 9.9 here" in capsys.readouterr().out
+
+
+def test_an_installation_that_fails_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(matrix, "install_commands", lambda *_: [["install", "no such name"]])
+    problem = matrix.prepare(tmp_path / "env", sys.executable, "1.0", cpu=False)
+    assert problem.startswith("not run, cannot be installed here: ")
+    assert not (tmp_path / "env").exists()
+
+
+def test_only_whole_environments_are_used_again(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(matrix, "install_commands", lambda *_: calls.append(1) or [])
+    folder = tmp_path / "env"
+    assert matrix.prepare(folder, sys.executable, "1.0", cpu=False) == ""
+    assert matrix.prepare(folder, sys.executable, "1.0", cpu=False) == ""
+    assert len(calls) == 1
+    (folder / "whole").unlink()
+    matrix.prepare(folder, sys.executable, "1.0", cpu=False)
+    assert len(calls) == 2
+
+
+def test_torch_comes_first_and_from_the_small_index_if_wished():
+    first, second = matrix.install_commands("2.6.0", cpu=True)
+    assert first[0] == "install" and first[1] == "--extra-index-url" and first[-1] == "torch==2.6.0"
+    assert not any(package.startswith("torch") for package in second)
+    assert matrix.install_commands(matrix.NEWEST_TORCH, cpu=False)[0] == ["install", "torch"]
+
+
+@pytest.mark.parametrize("failed, code", [(True, 1), (False, 0)])
+def test_a_failed_test_is_shown_and_fails(monkeypatch, capsys, failed, code):
+    outcome = matrix.Outcome("3.11", "2.6.0", "1 failed", 1.0, failed, "the log")
+    monkeypatch.setattr(matrix, "try_combination", lambda *_: outcome)
+    monkeypatch.setattr(matrix, "COMBINATIONS", (("3.11", "2.6.0"),))
+    assert matrix.main([]) == code
+    assert ("the log" in capsys.readouterr().out) is failed
+
+
+def test_an_unknown_version_is_refused():
+    with pytest.raises(SystemExit, match="nothing to run for 4.5; there are: 2"):
+        matrix.main(["4.5"])

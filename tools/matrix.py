@@ -1,0 +1,170 @@
+"""Run lessons and parity tests on other versions of torch and of Python: `make matrix`.
+
+Each combination gets an environment of its own under .venv/matrix/, made when it is first
+needed. There the lessons and exercises are executed and compared with their stored outputs,
+and everything that compares a lesson's functions with PyTorch's runs: so the printed bands
+must hold on every version. What cannot be installed or found here is said, row by row.
+TORCH=cpu takes the builds of torch for processors only, where there are any.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from environment import CPU_REQUIREMENTS, ROOT, pins, python_of
+
+OLDEST_TORCH = "2.6.0"  # what the README promises
+PINNED_TORCH = pins(ROOT / "requirements.txt")["torch"]
+NEWEST_TORCH = "newest"
+PYTHONS = ("3.11", "3.12", "3.13")
+COMBINATIONS = (
+    *((python, PINNED_TORCH) for python in PYTHONS),
+    ("3.11", OLDEST_TORCH),
+    ("3.11", NEWEST_TORCH),
+)
+# What executing and testing the lessons needs, at the pinned versions; torch comes first.
+PACKAGES = (
+    "hypothesis ipykernel matplotlib nbclient nbformat nbval numpy packaging pytest "
+    "pytest-xdist pyyaml jsonschema"
+).split()
+TESTS = (
+    "tests/test_lesson_*.py",
+    "tests/test_repeated_functions.py",
+    "tests/test_properties*.py",
+    "tests/test_conventions.py",
+    "lessons",
+)
+SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|deselected)")
+
+
+@dataclass
+class Outcome:
+    """One row of the table; `failed` is False for what could not be run."""
+
+    python: str
+    torch: str
+    result: str
+    seconds: float
+    failed: bool = False
+    log: str = ""
+
+
+def find_python(version: str) -> str | None:
+    """The command of a Python of this version, such as "3.12"; None where there is none."""
+    candidates = [f"python{version}", sys.executable]
+    candidates += sorted(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+    for candidate in candidates:
+        command = shutil.which(candidate)
+        if command is None:
+            continue
+        code = "import sys; print('%d.%d' % sys.version_info[:2])"
+        done = subprocess.run([command, "-c", code], capture_output=True, text=True)
+        if done.stdout.strip() == version:
+            return command
+    return None
+
+
+def install_commands(torch: str, cpu: bool) -> list[list[str]]:
+    """pip's arguments, in order, that fill an environment."""
+    wanted = "torch" if torch == NEWEST_TORCH else f"torch=={torch}"
+    index = []
+    if cpu:
+        text = (ROOT / CPU_REQUIREMENTS).read_text(encoding="utf-8")
+        index = re.findall(r"^--extra-index-url \S+", text, re.M)[0].split()
+    versions = pins(ROOT / "requirements.txt", ROOT / "requirements-book.txt")
+    others = [f"{package}=={versions[package]}" for package in PACKAGES]
+    return [
+        ["install", *index, wanted],
+        ["install", "-c", str(ROOT / "constraints.txt"), *others],
+    ]
+
+
+def prepare(folder: Path, command: str, torch: str, cpu: bool) -> str:
+    """Make an environment unless it is whole; return why it could not be made, or ""."""
+    stamp = folder / "whole"
+    if stamp.is_file():
+        return ""
+    shutil.rmtree(folder, ignore_errors=True)
+    steps = [[command, "-m", "venv", str(folder)]]
+    pip = [str(python_of(folder)), "-m", "pip", "--disable-pip-version-check"]
+    steps += [[*pip, *arguments] for arguments in install_commands(torch, cpu)]
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
+            return f"not run, cannot be installed here: {last[:120]}"
+    stamp.touch()
+    return ""
+
+
+def torch_of(python: Path) -> str:
+    """The version of torch in an environment."""
+    code = "import torch; print(torch.__version__)"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() or "torch does not import"
+
+
+def test(python: Path) -> tuple[str, bool, str]:
+    """Run the tests in an environment: result in words, whether it failed, pytest's words."""
+    files = [str(f) for pattern in TESTS for f in sorted(ROOT.glob(pattern))]
+    command = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+    command += ["-p", "no:cacheprovider", "-m", "not pinned_torch", *files]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    last = (done.stdout.strip().splitlines() or [""])[-1]
+    counts = ", ".join(" ".join(match) for match in SUMMARY.findall(last))
+    return counts or f"exit code {done.returncode}", done.returncode != 0, done.stdout
+
+
+def try_combination(python: str, torch: str, cpu: bool) -> Outcome:
+    """Prepare one combination and test it."""
+    began = time.perf_counter()
+    command = find_python(python)
+    if command is None:
+        return Outcome(python, torch, f"not run: there is no Python {python} here", 0.0)
+    folder = ROOT / ".venv" / "matrix" / f"python-{python}-torch-{torch}"
+    problem = prepare(folder, command, torch, cpu)
+    if problem:
+        return Outcome(python, torch, problem, time.perf_counter() - began)
+    found = torch_of(python_of(folder))
+    result, failed, log = test(python_of(folder))
+    return Outcome(python, found, result, time.perf_counter() - began, failed, log)
+
+
+def main(arguments: list[str]) -> int:
+    """Try all combinations, or those whose Python or torch is named; 1 if a test failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("only", nargs="*", help="versions: 3.12, 2.6.0, newest …")
+    only = parser.parse_args(arguments).only
+    chosen = [pair for pair in COMBINATIONS if not only or set(only) & set(pair)]
+    if not chosen:
+        known = sorted({version for pair in COMBINATIONS for version in pair})
+        raise SystemExit(f"nothing to run for {' '.join(only)}; there are: {', '.join(known)}")
+    cpu = os.environ.get("TORCH") == "cpu"
+    print(f"{'Python':8} {'torch':14} {'seconds':>8}  result", flush=True)
+    outcomes = []
+    for python, torch in chosen:
+        outcome = try_combination(python, torch, cpu)
+        outcomes.append(outcome)
+        print(
+            f"{outcome.python:8} {outcome.torch:14} {outcome.seconds:8.0f}  {outcome.result}",
+            flush=True,
+        )
+    for outcome in outcomes:
+        if outcome.failed:
+            lines = outcome.log.splitlines()[-60:]
+            print(f"\nPython {outcome.python}, torch {outcome.torch}:", *lines, sep="\n")
+    return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
