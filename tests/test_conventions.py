@@ -319,7 +319,6 @@ def test_conventions_padding_mask():
     assert_differs(ours, layer(x, src_key_padding_mask=real))
 
 
-@pytest.mark.pinned_torch
 def test_conventions_is_causal():
     """From the top left corner; of nn.MultiheadAttention a mere hint.
 
@@ -352,7 +351,6 @@ def test_conventions_is_causal():
     )
 
 
-@pytest.mark.pinned_torch
 def test_conventions_fully_masked_row():
     """NaN from ours; from PyTorch NaN or 0, as the path has it.
 
@@ -617,7 +615,6 @@ def fast_path(monkeypatch):
     return calls
 
 
-@pytest.mark.pinned_torch
 def test_conventions_train_eval_and_no_grad(fast_path):
     """The layer's other path, where it is taken, gives the same numbers.
 
@@ -654,7 +651,6 @@ def test_conventions_train_eval_and_no_grad(fast_path):
 
 
 @pytest.mark.filterwarnings(PROTOTYPE)
-@pytest.mark.pinned_torch
 def test_conventions_output_at_padding(fast_path):
     """Numbers, but zeros where nn.TransformerEncoder packs real tokens.
 

@@ -33,6 +33,7 @@ def test_a_python_that_is_absent_is_said(capsys, monkeypatch):
     assert "not run: there is no Python 9.9 here" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_installation_that_fails_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(matrix, "install_commands", lambda *_: [["install", "no such name"]])
     problem = matrix.prepare(tmp_path / "env", sys.executable, "1.0", cpu=False)
@@ -40,6 +41,7 @@ def test_an_installation_that_fails_is_said_and_leaves_nothing(tmp_path, monkeyp
     assert not (tmp_path / "env").exists()
 
 
+@pytest.mark.slow
 def test_only_whole_environments_are_used_again(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(matrix, "install_commands", lambda *_: calls.append(1) or [])
