@@ -9,6 +9,8 @@ ROOT = Path(__file__).resolve().parent
 # the tools are scripts, not a package; tests import them, and their own
 # helpers, by name
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+# broken on purpose; test_broken_pages.py reads them, nbval must not run them
+collect_ignore_glob = ["tests/broken/*"]
 
 
 @pytest.hookimpl(tryfirst=True)
