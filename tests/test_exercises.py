@@ -109,7 +109,8 @@ def test_an_answer_of_a_wrong_kind_is_wrong(notebook, name, value):
 def test_enough_answers_are_planted(notebook, name):
     wrong = {row for n, s, row in all_answers("WRONG") if (n, s) == (notebook, name)}
     named = {words for words, _ in wrong if words != "none of the usual ones"}
-    assert len(named) >= MIN_WRONG_ANSWERS
+    enough = f"{MIN_WRONG_ANSWERS} wrong answers in tests/wrong_answers/"
+    assert len(named) >= MIN_WRONG_ANSWERS, f"{name}: fewer than {enough}"
     assert [row for n, s, row in all_answers("RIGHT") if (n, s) == (notebook, name)]
 
 

@@ -114,7 +114,7 @@ def test_the_glossary_is_in_order():
 
 def test_every_lesson_has_key_terms():
     numbers = {path.name[:2] for path in LESSONS.glob("*.ipynb")}
-    assert numbers == set(KEY_TERMS)
+    assert numbers == set(KEY_TERMS), "KEY_TERMS has one entry a lesson"
 
 
 @pytest.mark.parametrize(

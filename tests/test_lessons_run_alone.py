@@ -63,7 +63,7 @@ def test_same_text_twice_on_one_thread_and_two(path, tmp_path):
     assert one == two
     stored = printed(nbformat.read(path, as_version=4))
     assert sanitized(one) == sanitized(stored)
-    assert len(one) > 8
+    assert one, f"{path.name} prints nothing that could be compared"
 
 
 @pytest.mark.slow

@@ -77,7 +77,8 @@ def test_fault_is_rejected(fault):
 @pytest.mark.parametrize("lesson", NAMES)
 def test_enough_faults(lesson):
     faults = [fault for fault in FAULTS if fault.lesson == lesson]
-    assert len(faults) >= ENOUGH.get(lesson, ENOUGH_ELSEWHERE)
+    enough = ENOUGH.get(lesson, ENOUGH_ELSEWHERE)
+    assert len(faults) >= enough, f"{lesson}: fewer than {enough} in tests/faults/"
     assert len({fault.id for fault in faults}) == len(faults)
 
 

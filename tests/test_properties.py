@@ -4,16 +4,12 @@ The properties stand in test_properties_*.py; the register is in strategies.py.
 """
 
 import importlib
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import Phase, given, settings
 
-import test_properties_37  # noqa: F401 - registers its properties
-import test_properties_45  # noqa: F401
-import test_properties_46  # noqa: F401
-import test_properties_47  # noqa: F401
-import test_properties_repeated  # noqa: F401
 from strategies import (
     LESSONS,
     PROPERTIES,
@@ -25,6 +21,9 @@ from strategies import (
     seeds,
     sizes,
 )
+
+for path in sorted(Path(__file__).parent.glob("test_properties_*.py")):
+    importlib.import_module(path.stem)  # registers its properties
 
 TRAINS = "trains a model: its result is an experiment, judged by printed bands"
 PRINTS = "only prints: a line of text that nbval compares"

@@ -106,7 +106,7 @@ def variant(code, *changes):
 WRONG = {
     "moving_calls": [
         (
-            "recited, not measured",
+            "not those of running_mean of the norm that was handed over",
             "def moving_calls(norm, x):\n    return True, True, False, False",
         ),
         (
@@ -306,6 +306,17 @@ def bias_moves(block, x, shift):
         ),
     ],
     "folded": [
+        (
+            "none of the usual ones",  # right where the matrix is square
+            """
+def folded(linear, norm):
+    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+    W = linear.weight.detach().clone()
+    for j in range(linear.in_features):
+        W[j] *= scale[j]
+    return W, scale * (linear.bias - norm.running_mean) + norm.bias
+""",
+        ),
         ("eps is missing", variant(FOLD, (" + norm.eps", ""))),
         (
             "eps stands outside the root",
@@ -380,6 +391,16 @@ def bias_moves(block, x, shift):
         (
             "alpha does not start at 0",
             variant(BLOCK, ("torch.zeros(1)", "torch.tensor(1e-3)")),
+        ),
+        (
+            "W does not start as nn.Linear draws it",
+            variant(
+                BLOCK,
+                (
+                    "self.f = nn.Linear(D, D)",
+                    "self.f = nn.Linear(D, D); nn.init.ones_(self.f.weight)",
+                ),
+            ),
         ),
         (
             "W starts at 0 as well",
@@ -573,6 +594,10 @@ def moving_calls(norm, x):
     ],
     "batches_until": [
         UNTIL,
+        "def batches_until(momentum, share):\n"
+        "    import numpy as np\n"
+        "    n = np.log(share) / np.log(1 - momentum)\n"
+        "    return np.floor(n + 1e-12).astype(int) + 1",
         "def batches_until(momentum, share):\n"
         "    n = torch.arange(10_000).double()\n"
         "    return ((1 - momentum) ** n >= share).sum()",

@@ -135,6 +135,12 @@ WRONG = {
         ),
         ("run over the queries", variant(ENTROPY, ("dim=1", "dim=0"))),
         (
+            "the softmax runs over the queries, not over the keys",
+            "def mean_entropy(q, k, temperature):\n"
+            "    w = (q @ k.T / temperature).softmax(dim=0)\n"
+            "    return -torch.special.xlogy(w, w).sum(dim=1).mean()",
+        ),
+        (
             "the entropy of the mean of the weights",
             variant(
                 ENTROPY,

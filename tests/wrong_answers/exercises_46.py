@@ -114,7 +114,7 @@ WRONG = {
             "    return L * (4 * D * D + 9 * D + 2 * D * FF + FF) + 2 * D",
         ),
         (
-            "one norm is counted",
+            "the norms count only half",
             "def encoder_parameters(L, D, FF):\n"
             "    return L * (4 * D * D + 7 * D + 2 * D * FF + FF)",
         ),
@@ -148,6 +148,16 @@ WRONG = {
             "the padding is not masked",
             "def masked_by_pytorch(x, mha, may_attend, real):\n"
             "    return mha(x, x, x, attn_mask=~may_attend)[0]",
+        ),
+        (
+            "rows and columns of may_attend are swapped",
+            "def masked_by_pytorch(x, mha, may_attend, real):\n"
+            "    return mha(x, x, x, attn_mask=~may_attend.T, key_padding_mask=~real)[0]",
+        ),
+        (
+            "none of the usual ones",  # the weights are returned too
+            "def masked_by_pytorch(x, mha, may_attend, real):\n"
+            "    return mha(x, x, x, attn_mask=~may_attend, key_padding_mask=~real)",
         ),
         (
             "only the padding is masked",
@@ -329,6 +339,9 @@ def one_head_attention(x, mha):
 """,
     ],
     "encoder_parameters": [
+        "def encoder_parameters(L, D, FF):\n"
+        "    import numpy as np\n"
+        "    return np.int64(L) * (4 * D * D + 9 * D + 2 * D * FF + FF)",
         "def encoder_parameters(L, D, FF):\n"
         "    return torch.tensor(L * (4 * D * D + 9 * D + 2 * D * FF + FF))",
         """
