@@ -29,7 +29,7 @@ test: full-environment  ## run all there is to check, with the lessons re-execut
 	@$(FULL) -m pytest -n 2 --dist loadgroup -v
 
 check: full-environment  ## the fast part of it: everything but executing notebooks
-	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow"
+	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow" tests
 
 faults: full-environment  ## plant every fault, one at a time; each must be rejected
 	@echo "Planting every fault; this takes a quarter of an hour ..."

@@ -9,6 +9,9 @@ ROOT = Path(__file__).resolve().parent
 # the tools are scripts, not a package; tests import them, and their own
 # helpers, by name
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+# jsonschema imports it where it is installed, to check addresses that no notebook
+# has, and that takes a second in each process
+sys.modules.setdefault("rfc3987_syntax", None)
 # broken on purpose; test_broken_pages.py reads them, nbval must not run them
 collect_ignore_glob = ["tests/broken/*"]
 

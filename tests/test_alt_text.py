@@ -6,6 +6,10 @@ from helpers_book import build, tiny_book, tiny_lesson
 from nbformat.v4 import new_markdown_cell
 
 
+# one build for all: the tests stay together where there are several workers
+pytestmark = pytest.mark.xdist_group(__name__)
+
+
 @pytest.fixture(scope="module")
 def complaints(tmp_path_factory) -> str:
     """What the build says about a book with an image of every bad kind, and of every good one."""

@@ -10,6 +10,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 SAID = new_output("stream", name="stdout", text="not attempted yet\n")
 
 
+# one build for all: the tests stay together where there are several workers
+pytestmark = pytest.mark.xdist_group(__name__)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, str]:
     """The HTML of an exercise page, and of a lesson with the same sections, by name."""
@@ -63,25 +67,19 @@ def test_hint_and_answer_are_closed(pages):
 
 
 def test_they_need_no_script_and_are_not_open(pages):
-    for tag in re.findall(
-        r"<details class=\"closed-section\"[^>]*>", pages["07-exercises"]
-    ):
+    for tag in re.findall(r"<details class=\"closed-section\"[^>]*>", pages["07-exercises"]):
         assert " open" not in tag and "on" + "click" not in tag
 
 
 def test_they_are_no_entries_of_the_page_contents(pages):
-    assert re.search(
-        r'<a class="reference internal nav-link" href="#one">', pages["07-exercises"]
-    )
+    assert re.search(r'<a class="reference internal nav-link" href="#one">', pages["07-exercises"])
     assert 'href="#hint"' not in pages["07-exercises"]
     assert 'href="#hint"' in pages["07-tiny"]
 
 
 def test_a_check_is_closed_under_its_title_and_its_output_shows(pages):
     html = pages["07-exercises"]
-    box = re.search(
-        r'<details class="[^"]*hide above-input.*?</details>', html, re.DOTALL
-    )[0]
+    box = re.search(r'<details class="[^"]*hide above-input.*?</details>', html, re.DOTALL)[0]
     assert box.count("Check exercise 1</p>") == 2
     assert "not attempted yet" in html.replace(box, "")
 
@@ -94,7 +92,4 @@ def test_a_lesson_keeps_such_sections_open(pages):
 def test_on_paper_all_is_open():
     css = (ROOT / "theme/assets/course.css").read_text(encoding="utf-8")
     printed = css.partition("@media print")[2]
-    assert (
-        "details::details-content" in printed
-        and "content-visibility: visible" in printed
-    )
+    assert "details::details-content" in printed and "content-visibility: visible" in printed
