@@ -4,7 +4,6 @@ The tests never hold a copy of a lesson's code: they take the functions and
 classes out of the notebook that readers see.
 """
 
-import ast
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from nbval.plugin import get_sanitize_patterns
 
 from check_notebooks import LESSONS
 from exercise_form import is_exercises
+from run_lessons import definitions_of
 
 SANITIZE = Path(__file__).resolve().parent / "nbval_sanitize.cfg"
 # (regex, replacement) of every band, as nbval reads them
@@ -66,17 +66,5 @@ def load_lesson(name):
     function that reads a global of the lesson fails here with a NameError.
     """
     path = lesson_path(name)
-    wanted = (
-        ast.Import,
-        ast.ImportFrom,
-        ast.FunctionDef,
-        ast.ClassDef,
-    )
-    namespace = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type != "code":
-            continue
-        module = ast.parse(cell.source)
-        module.body = [node for node in module.body if isinstance(node, wanted)]
-        exec(compile(module, f"{path.name}[{cell.id}]", "exec"), namespace)
-    return SimpleNamespace(**namespace)
+    notebook = nbformat.read(path, as_version=4)
+    return SimpleNamespace(**definitions_of(notebook, path.name))

@@ -2,7 +2,6 @@
 with the same printed text every time, on one thread or two."""
 
 import os
-import re
 from pathlib import Path
 
 import nbformat
@@ -10,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lesson_code import BANDS, every_notebook, printed
+from long_answers import sanitized as sanitized_lines
 from run_lessons import LessonError, execute
 
 NO_NETWORK = Path(__file__).resolve().parent / "no_network"
@@ -39,12 +39,7 @@ def run_alone(path, folder, threads):
 
 def sanitized(cells):
     """The printed cells with the numbers of a band made equal, as by nbval."""
-    result = []
-    for number, text in cells:
-        for regex, replacement in BANDS:
-            text = re.sub(regex, replacement, text)
-        result.append((number, text))
-    return result
+    return [(number, sanitized_lines(text, BANDS)) for number, text in cells]
 
 
 def write_notebook(folder, *sources):

@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 
 import exercise_form
+from exercise_form import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = ROOT / "lessons"
@@ -111,11 +112,6 @@ def display_name(path):
         return path.resolve().relative_to(ROOT).as_posix()
     except ValueError:
         return path.name
-
-
-def text_of(value):
-    """A notebook's text field as one string (it may be a list of lines)."""
-    return value if isinstance(value, str) else "".join(value)
 
 
 def id_problems(notebook):

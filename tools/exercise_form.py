@@ -50,10 +50,14 @@ def sections(notebook):
     return found
 
 
+def text_of(value):
+    """A notebook's text field as one string (it may be a list of lines)."""
+    return value if isinstance(value, str) else "".join(value)
+
+
 def source_of(cell):
-    """A cell's text as one string (it may be a list of lines)."""
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
+    """A cell's text as one string."""
+    return text_of(cell["source"])
 
 
 def closing_metadata(cell, section):
@@ -136,8 +140,7 @@ def starter_name(source):
 
 def printed_by(cell):
     """What a code cell has printed."""
-    texts = (output.get("text", "") for output in cell.get("outputs", []))
-    return "".join("".join(text) for text in texts)
+    return "".join(text_of(o.get("text", "")) for o in cell.get("outputs", []))
 
 
 def problems_of(notebook):
@@ -163,13 +166,9 @@ def problems_of_exercise(exercise):
     """(cell number, text) of everything that is out of form in one exercise."""
     number, name = exercise.number, exercise.starter
     if name is None:
-        yield (
-            exercise.first,
-            (
-                "the last code cell but one before the hint is no starter: one "
-                "function with a docstring and nothing else"
-            ),
-        )
+        text = "one function with a docstring and nothing else"
+        place = "the last code cell but one before the hint is no starter"
+        yield exercise.first, f"{place}: {text}"
         return
     last, check = exercise.open[-1]
     source = source_of(check)

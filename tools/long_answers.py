@@ -27,7 +27,7 @@ from nbval.plugin import get_sanitize_patterns
 
 from check_notebooks import ROOT
 from exercise_form import is_exercises
-from run_lessons import find_lessons, save
+from run_lessons import definitions_of, find_lessons, save
 
 SUFFIX = "_in_full"
 RECORD = "**In full.**"
@@ -79,13 +79,7 @@ def long_answers(path, notebook):
 
 def run(answer, notebook):
     """Execute the notebook's definitions, call the function; what it printed."""
-    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    namespace = {}
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            module = ast.parse(cell.source)
-            module.body = [node for node in module.body if isinstance(node, kept)]
-            exec(compile(module, f"{answer.path.name}[{cell.id}]", "exec"), namespace)
+    namespace = definitions_of(notebook, answer.path.name)
     namespace["torch"].set_num_threads(1)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         namespace[answer.function]()

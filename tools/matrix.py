@@ -40,7 +40,7 @@ TESTS = (
     "tests/test_conventions.py",
     "lessons",
 )
-SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|deselected)")
+SUMMARY = re.compile(r"(\d+) (passed|failed|errors?)")
 
 
 @dataclass

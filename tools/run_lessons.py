@@ -7,6 +7,7 @@ a diff shows what changed in the lesson and nothing else.
 """
 
 import argparse
+import ast
 import os
 import sys
 import tempfile
@@ -86,6 +87,23 @@ def execute(path, folder, environment=None):
     if exercise_form.is_exercises(path):
         exercise_form.close(notebook)
     return notebook
+
+
+def definitions_of(notebook, name):
+    """The functions and classes of a notebook, and what it imports, by name.
+
+    Only imports and definitions are executed, nothing else of a cell: a
+    function that reads a global of the notebook fails with a NameError.
+    name: what a traceback calls the notebook.
+    """
+    wanted = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    namespace = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            module = ast.parse(cell.source)
+            module.body = [node for node in module.body if isinstance(node, wanted)]
+            exec(compile(module, f"{name}[{cell.id}]", "exec"), namespace)
+    return namespace
 
 
 def normalise(notebook):
