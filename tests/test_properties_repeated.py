@@ -605,3 +605,24 @@ def test_parameters_are_counted(lesson, size, FF, L):
     assert lesson.count_parameters(layer) == expected
     assert lesson.count_parameters(stack) == L * expected
     assert lesson.count_parameters(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(D))) == 2 * D
+
+
+@holds_for(
+    "accuracy",
+    lessons=["45", "47"],  # in the others a label is 0 or 1
+    faults=[
+        ("45", "accuracy", "argmax", "argmin"),
+        ("45", "accuracy", "100 *", "1 *"),
+        ("47", "accuracy", "argmax", "argmin"),
+        ("47", "accuracy", "100 *", "1 *"),
+    ],
+    n=st.integers(1, 20),
+    classes=st.integers(2, 5),
+    seed=seeds,
+)
+def test_accuracy_counts(lesson, n, classes, seed):
+    x = make_input(n, classes, seed=seed)
+    y = make_input(n, classes, seed=seed + 1).argmax(dim=1)
+    right = sum(max(row) == row[i] for row, i in zip(x.tolist(), y.tolist()))
+    acc = lesson.accuracy(nn.Identity(), x, y)
+    assert math.isclose(acc, 100 * right / n, rel_tol=1e-6)
