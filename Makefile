@@ -25,11 +25,12 @@ preview: book-environment  ## build, serve on this machine only, rebuild on save
 	@$(BOOK) tools/preview.py
 
 test: full-environment  ## run all there is to check, with the lessons re-executed
+	@$(FULL) tools/browser.py
 	@echo "Running every test; this takes some minutes ..."
 	@$(FULL) -m pytest -n 2 --dist loadgroup -v
 
-check: full-environment  ## the fast part of it: everything but executing notebooks
-	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow" tests
+check: full-environment  ## the fast part of it: everything but notebooks and browser
+	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow and not browser" tests
 
 faults: full-environment  ## plant every fault, one at a time; each must be rejected
 	@echo "Planting every fault; this takes a quarter of an hour ..."

@@ -28,3 +28,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(item.path.name))
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.suffix != ".ipynb")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what each page weighs and what is heaviest, for whoever has to make it lighter."""
+    passed = terminalreporter.stats.get("passed", [])
+    lines = sorted(text for report in passed for name, text in report.user_properties)
+    if lines:
+        terminalreporter.section("weight of the pages")
+        terminalreporter.write_line("\n".join(lines))
