@@ -9,6 +9,7 @@ bears the title of its first line, `# @title Check exercise 1`.
 import re
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput, visit_HideCellInput
 
 CLOSED = {"Hint", "Worked answer"}
 TITLE = re.compile(r"# @title (.+)")
@@ -45,6 +46,17 @@ def depart_html(self, node) -> None:
     self.body.append("</details>\n")
 
 
+def visit_hidden_cell(self, node) -> None:
+    """Open a closed code cell as MyST-NB does, but let what one reads also be its name.
+
+    MyST-NB calls each "Toggle hidden content", whatever its title says.
+    """
+    start = len(self.body)
+    visit_HideCellInput(self, node)
+    label = ' aria-label="Toggle hidden content"'
+    self.body[start:] = [part.replace(label, "") for part in self.body[start:]]
+
+
 def pass_over(self, node) -> None:
     """Show the contents and nothing around them, in other formats."""
 
@@ -53,6 +65,8 @@ def setup(app) -> dict:
     """Register with Sphinx."""
     passing = (pass_over, pass_over)
     app.add_node(closed_section, html=(visit_html, depart_html), latex=passing, text=passing)
+    hidden_cell = (visit_hidden_cell, depart_HideCellInput)
+    app.add_node(HideCodeCellNode, override=True, html=hidden_cell)
     # before Sphinx collects the page's table of contents, which it does at priority 500
     app.connect("doctree-read", close, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
