@@ -54,10 +54,17 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class Server(ThreadingHTTPServer):
+    """A server that takes it calmly when a browser hangs up."""
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing; what a page lacks is seen in the browser."""
+
+
 @contextmanager
 def serve(folder: Path):
     """Serve a folder to this machine while the block runs; give its address, with a slash."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+    server = Server(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

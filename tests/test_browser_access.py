@@ -1,0 +1,141 @@
+"""Pages can be used by everybody: axe finds nothing, on any page, size or theme."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from helpers_browser import SIZES, THEMES, pages
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# Opens what is closed, and makes plain text of each piece of code that has the class, and so the
+# colours, of an earlier piece in the same kind of box: there are thousands, and axe is slow.
+PREPARE = """() => {
+  document.querySelectorAll("details").forEach(details => { details.open = true; });
+  const seen = new Set();
+  for (const piece of document.querySelectorAll(".highlight span")) {
+    const boxes = [];
+    for (let box = piece; box && box.tagName !== "ARTICLE"; box = box.parentElement) {
+      boxes.push(box.className);
+    }
+    const kind = boxes.join("|");
+    if (seen.has(kind)) {
+      piece.replaceWith(piece.textContent);
+    }
+    seen.add(kind);
+  }
+}"""
+
+
+def violations(page) -> list[str]:
+    """Let axe look at a page with all its closed parts open; return one line a violation."""
+    page.evaluate(PREPARE)
+    options = {
+        "runOnly": {"type": "tag", "values": RULES},
+        "rules": {"label-content-name-mismatch": {"enabled": True}},
+        "resultTypes": ["violations"],
+    }
+    # The pieces a formula is drawn from, thousands on a page, are hidden from screen readers.
+    context = {"exclude": [[".katex-html"]]}
+    found = Axe().run(page, context=context, options=options).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']} {node['html'][:120]} {node.get('failureSummary', '')[:300]}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def too_wide(page) -> list[str]:
+    """Return what sticks out of a page at its right and has no box of its own to scroll in."""
+    return page.evaluate("""() => {
+      const root = document.documentElement;
+      const scrolls = box => ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+      const boxed = part =>
+        part && part.tagName !== "ARTICLE" && (scrolls(part) || boxed(part.parentElement));
+      const sticksOut = part => part.getBoundingClientRect().right > root.clientWidth + 1;
+      // for the ear only, or cut to size by a drawing
+      const unseen = ".katex-mathml, .katex-mathml *, svg *";
+      const lost = [...document.querySelectorAll("article *")].filter(
+        part => !part.matches(unseen) && sticksOut(part) && !boxed(part.parentElement)
+      );
+      const found = lost.slice(0, 5).map(part => part.outerHTML.slice(0, 150));
+      return root.scrollWidth > root.clientWidth ? [`${root.scrollWidth} px`, ...found] : found;
+    }""")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(size, theme) for size in SIZES for theme in THEMES],
+    ids="-".join,
+)
+def page(browser, request):
+    """Open an empty page of one size, for a reader whose system asks for one theme."""
+    size, theme = request.param
+    opened = browser.new_page(
+        viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce"
+    )
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("name", pages())
+def test_axe_finds_nothing(page, address, name):
+    page.goto(f"{address}{name}.html")
+    assert violations(page) == []
+
+
+FAULTS = {
+    "image without alternative text": ('<img src="data:,">', "image-alt"),
+    "pale text": ('<p style="color: #aaa">text</p>', "color-contrast"),
+    "pale code, closed": (
+        "<details><summary>more</summary><article class=highlight><pre><span>a</span>"
+        '<span class="c" style="color: #aaa">text</span></pre></article></details>',
+        "color-contrast",
+    ),
+    "no name for a button": ("<button></button>", "button-name"),
+    "other name than what it shows": (
+        '<button aria-label="Go">Search</button>',
+        "label-content-name-mismatch",
+    ),
+    "heading left out": ("<h4>deep</h4>", "heading-order"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_fault_is_found(browser, name):
+    html, rule = FAULTS[name]
+    page = browser.new_page()
+    start = '<!doctype html><html lang="en"><title>T</title><main><h1>T</h1>'
+    page.set_content(f"{start}</main>")
+    assert violations(page) == []
+    page.set_content(f"{start}{html}</main>")
+    assert [line.partition(":")[0] for line in violations(page)] == [rule]
+    page.close()
+
+
+def test_text_outside_every_landmark_is_found(browser):
+    page = browser.new_page()
+    page.set_content('<html lang="en"><title>T</title><p>lost</p><main><h1>T</h1></main>')
+    assert [line.partition(":")[0] for line in violations(page)] == ["region"]
+    page.close()
+
+
+@pytest.mark.parametrize("name", pages())
+def test_page_fits_a_phone_and_says_its_language(browser, address, name):
+    page = browser.new_page(viewport=SIZES["phone"])
+    page.goto(f"{address}{name}.html")
+    page.evaluate(PREPARE)
+    assert page.get_attribute("html", "lang") == "en"
+    assert too_wide(page) == []
+    page.close()
+
+
+def test_planted_wide_text_is_found(browser):
+    page = browser.new_page(viewport=SIZES["phone"])
+    line = "wide_" * 100
+    page.set_content(f"<article><pre style='overflow-x: auto'>{line}</pre></article>")
+    assert too_wide(page) == []
+    page.set_content(f"<article><p><code>{line}</code></p></article>")
+    assert too_wide(page)
+    page.set_content(f"<article style='overflow: hidden'><p><code>{line}</code></p></article>")
+    assert too_wide(page), "cut off is no better than scrolled"
+    page.close()
