@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent
-# the tools are scripts, not a package; tests import them, and their own
-# helpers, by name
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+# the tools and the extensions are scripts, not packages; tests import them, and
+# their own helpers, by name
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "theme/extensions")]
 # jsonschema imports it where it is installed, to check addresses that no notebook
 # has, and that takes a second in each process
 sys.modules.setdefault("rfc3987_syntax", None)

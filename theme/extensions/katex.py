@@ -21,6 +21,9 @@ from sphinx.util import logging
 PACKAGE = "djangocms_katex"
 FILES = "static/djangocms_katex/vendor/katex"
 STYLE = "katex/katex.min.css"
+PLACES = "katex/pages"  # a style sheet for each page that has formulas
+# KaTeX puts each sign in its place by a style of its own.
+PLACED = re.compile(r'<span(?: class="([^"]*)")? style="([^"]*)">')
 
 RENDER = """
 function render(tex, display) {
@@ -107,17 +110,44 @@ def copy_files(app) -> None:
     shutil.copy2(source / "LICENSE", target)
 
 
-def add_style(app, pagename, templatename, context, doctree) -> None:
-    """Load the style sheet on the pages that have formulas, and on no other."""
+def with_classes(*parts: str) -> tuple[list[str], str]:
+    """Move the styles that KaTeX writes into each sign to a style sheet.
+
+    A page may then forbid inline styles (see content_security.py), and is smaller. Returns the
+    parts of the page and the style sheet.
+    """
+    names = {}
+
+    def with_class(span) -> str:
+        name = names.setdefault(span[2], f"k{len(names)}")
+        return f'<span class="{span[1]} {name}">' if span[1] else f'<span class="{name}">'
+
+    parts = [PLACED.sub(with_class, part) for part in parts]
+    # what stood in the element went before any other rule
+    rules = (
+        f".{name}{{{style.rstrip(';').replace(';', '!important;')}!important}}"
+        for style, name in names.items()
+    )
+    return parts, "\n".join(rules)
+
+
+def add_styles(app, pagename, templatename, context, doctree) -> None:
+    """Load the style sheets on the pages that have formulas, and on no other."""
     if doctree is None:
         return
     if any(isinstance(node, (nodes.math, nodes.math_block)) for node in doctree.findall()):
+        parts, rules = with_classes(context["body"], context["toc"])
+        context["body"], context["toc"] = parts
+        file = Path(app.outdir) / "_static" / PLACES / f"{pagename}.css"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(rules, encoding="utf-8")
         app.add_css_file(STYLE)
+        app.add_css_file(f"{PLACES}/{pagename}.css")
 
 
 def setup(app) -> dict:
     """Register with Sphinx."""
     app.add_html_math_renderer("katex", (write_inline, None), (write_display, None))
     app.connect("builder-inited", copy_files)
-    app.connect("html-page-context", add_style)
+    app.connect("html-page-context", add_styles)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

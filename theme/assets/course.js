@@ -1,3 +1,5 @@
+/* The little that the theme's scripts do not do. Pages are whole without it. */
+
 /* A formula wider than the page scrolls in its own box. Where it does, the keyboard must reach it;
    the theme does the same for code and tables. */
 function reachWideFormulas() {
@@ -14,3 +16,12 @@ window.addEventListener("load", reachWideFormulas);
 window.addEventListener("resize", reachWideFormulas);
 // a worked answer has no width until it is opened
 document.addEventListener("toggle", reachWideFormulas, true);
+
+/* What the theme has as inline code in its buttons, which content_security.py takes out. */
+const ACTIONS = {
+  ".btn-download-pdf-button": () => window.print(),
+  ".btn-fullscreen-button": () => toggleFullScreen(),
+};
+for (const [button, action] of Object.entries(ACTIONS)) {
+  document.querySelector(button)?.addEventListener("click", action);
+}
