@@ -126,11 +126,12 @@ def page_problems(pages: list[str]) -> list[str]:
     return found
 
 
-def run_sphinx(output: Path, verbose: bool = False) -> list[str]:
+def run_sphinx(output: Path, verbose: bool = False, **settings) -> list[str]:
     """Build the pages with jupyter-book, nitpicking, and going on after a problem.
 
     Arguments: the folder for the pages (beside it Sphinx keeps what it needs to build again
-    faster), and whether to show Sphinx's own log. Returns one line a problem.
+    faster), whether to show Sphinx's own log, and settings other than those of _config.yml.
+    Returns one line a problem.
     """
     from jupyter_book.sphinx import build_sphinx
 
@@ -147,6 +148,7 @@ def run_sphinx(output: Path, verbose: bool = False) -> list[str]:
                     "nitpicky": True,
                     "external_toc_path": "_toc.yml",
                     "latex_individualpages": False,
+                    **settings,
                 },
                 warningiserror=True,
                 keep_going=True,

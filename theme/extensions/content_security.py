@@ -57,11 +57,14 @@ class Templates(BuiltinTemplateLoader):
 
 
 def use_templates(app, config) -> None:
-    """Let Sphinx render pages with the class above."""
-    config.template_bridge = f"{__name__}.{Templates.__name__}"
+    """Let Sphinx render pages with the class above, if the setting wants it."""
+    if config.content_security:
+        config.template_bridge = f"{__name__}.{Templates.__name__}"
 
 
 def setup(app) -> dict:
     """Register with Sphinx."""
+    # off in the preview, whose server puts a script into each page that loads it again
+    app.add_config_value("content_security", True, "html")
     app.connect("config-inited", use_templates)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
