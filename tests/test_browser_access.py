@@ -137,3 +137,77 @@ def test_planted_wide_text_is_found(browser):
     page.set_content(f"<article style='overflow: hidden'><p><code>{line}</code></p></article>")
     assert too_wide(page), "cut off is no better than scrolled"
     page.close()
+
+
+def unspoken_stars(page) -> int:
+    """Return how many stars of a page are not read out as "landmark paper"."""
+    stars = page.locator("main").evaluate("main => main.textContent.split('\\u2605').length - 1")
+    # by role and name: as a screen reader gets it
+    return stars - page.get_by_role("img", name="landmark paper", exact=True).count()
+
+
+@pytest.mark.parametrize("name", [name for name in pages() if name != "search"])
+def test_star_is_spoken_as_landmark_paper(browser, address, name):
+    page = browser.new_page()
+    page.goto(f"{address}{name}.html")
+    page.evaluate(PREPARE)
+    assert unspoken_stars(page) == 0
+    if name == "references" or name == "lessons/46-transformer-architecture":
+        assert page.get_by_role("img", name="landmark paper", exact=True).count() > 0
+    page.close()
+
+
+@pytest.mark.parametrize("star", ["&#9733;", "<span aria-label='landmark paper'>&#9733;</span>"])
+def test_planted_silent_star_is_found(browser, star):
+    page = browser.new_page()
+    spoken = "<span role='img' aria-label='landmark paper'>&#9733;</span>"
+    page.set_content(f"<main>{spoken}</main>")
+    assert unspoken_stars(page) == 0
+    page.set_content(f"<main>{spoken} {star}</main>")
+    assert unspoken_stars(page) == 1
+    page.close()
+
+
+# Paper must be opaque, or a dark page shows through behind black text.
+CHANGED = """async () => {
+  const changed = [];
+  for (const image of document.querySelectorAll("article img")) {
+    image.loading = "eager";
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+    const paper = canvas.getContext("2d");
+    paper.drawImage(image, 0, 0);
+    const points = paper.getImageData(0, 0, canvas.width, canvas.height).data;
+    const opaque = points.every((value, place) => place % 4 !== 3 || value === 255);
+    if (getComputedStyle(image).filter !== "none" || !opaque) { changed.push(image.src); }
+  }
+  return changed;
+}"""
+
+
+@pytest.mark.parametrize("name", [name for name in pages() if name.startswith("lessons/")])
+def test_figures_keep_their_colours_in_the_dark(browser, address, name):
+    page = browser.new_page(color_scheme="dark")
+    page.goto(f"{address}{name}.html")
+    assert page.evaluate(CHANGED) == []
+    page.close()
+
+
+def test_planted_changed_figure_is_found(browser, address):
+    page = browser.new_page(color_scheme="dark")
+    page.goto(f"{address}lessons/46-transformer-architecture.html")
+    figures = page.locator("article img").count()
+    assert figures > 0
+    page.evaluate("document.querySelector('article img').classList.remove('dark-light')")
+    assert len(page.evaluate(CHANGED)) == 1
+    page.close()
+
+
+def test_first_page_shows_what_the_course_is_in_one_screen(browser, address):
+    page = browser.new_page(viewport=SIZES["desktop"])
+    page.goto(f"{address}index.html")
+    assert page.locator("article h1").bounding_box()["y"] > 0
+    figure = page.locator(".lesson-map svg").bounding_box()
+    assert figure["y"] + figure["height"] < SIZES["desktop"]["height"]
+    page.close()

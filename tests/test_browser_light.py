@@ -70,7 +70,7 @@ def test_planted_fault_is_seen(browser, tmp_path, name):
     head = '<!doctype html><html lang="en"><link rel="icon" href="data:,">'
     (tmp_path / "good.html").write_text(head)
     (tmp_path / "bad.html").write_text(head + html)
-    (tmp_path / "heavy.png").write_bytes(os.urandom(LESSON))
+    (tmp_path / "heavy.png").write_bytes(os.urandom(2 * LESSON))
     with serve(tmp_path) as address:
         assert found(visit(browser, f"{address}bad.html"))
         assert not found(visit(browser, f"{address}good.html"))
