@@ -4,15 +4,15 @@ from pathlib import Path
 
 import browser as chromium
 import pytest
-from helpers_book import build, copy_repository
+from helpers_book import PUBLISHED, build, copy_repository
 from helpers_browser import FLAGS, serve
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """Build the real book once, and return the folder of its pages."""
+    """Build the real book once, as it is published, and return the folder of its pages."""
     root = copy_repository(tmp_path_factory.mktemp("site") / "book")
-    done = build(root)
+    done = build(root, **PUBLISHED)
     assert done.returncode == 0, done.stderr
     return root / "_build/html"
 

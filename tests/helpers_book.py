@@ -13,6 +13,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What a publishing workflow knows: with it pages have every button, and their address.
+PUBLISHED = {"GITHUB_REPOSITORY": "some-teacher/class", "SITE_URL": "https://course.example"}
+
 # The smallest PNG: one transparent dot.
 DOT = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChw"
@@ -127,7 +130,8 @@ def run_tool(
 
     Variables are added to the environment; those a workflow sets are taken out of it first.
     """
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")}
+    set_by_workflow = ("GITHUB_", "SITE_URL")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(set_by_workflow)}
     command = [sys.executable, "-c", RUN, str(root / "tools" / tool), *arguments]
     return subprocess.run(
         command, cwd=root, env=environment | variables, capture_output=True, text=True, timeout=300
