@@ -9,6 +9,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import yaml
 from helpers_book import ROOT
 
 FLAGS = (
@@ -23,9 +24,15 @@ THEMES = ("light", "dark")
 
 
 def pages() -> list[str]:
-    """Return the pages of the site, as paths without suffix: those of the toc, and the search."""
+    """Return the pages of the site, as paths without suffix: those of the toc, and two more."""
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    return [*re.findall(r"(?:root|file): (\S+)", toc), "search"]
+    return [*re.findall(r"(?:root|file): (\S+)", toc), "search", "404"]
+
+
+def redirects() -> set[str]:
+    """Return the names, without suffix, that pages had once and that lead to their new ones."""
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    return set(settings["sphinx"]["config"]["rediraffe_redirects"])
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -62,9 +69,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(folder: Path):
+def serve(folder: Path, handler: type = Handler):
     """Serve a folder to this machine while the block runs; give its address, with a slash."""
-    server = Server(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+    server = Server(("127.0.0.1", 0), partial(handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

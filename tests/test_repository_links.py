@@ -82,7 +82,7 @@ def test_wrong_address_in_the_settings_is_refused(configured, tmp_path):
 def outward_links(page: Path) -> set[str]:
     """Return the addresses of other hosts that a page links to."""
     html = page.read_text(encoding="utf-8")
-    return {unescape(url) for url in re.findall(r'href="(https?://[^"]+)"', html)}
+    return {unescape(url) for url in re.findall(r'<a\b[^>]*?\shref="(https?://[^"]+)"', html)}
 
 
 def check_links(root: Path, address: str) -> None:
