@@ -67,7 +67,7 @@ def test_help_at_any_depth(browser, host, path):
     assert visit_nothing(page, host, path) == []
     assert page.inner_text("article h1") == "There is no page here"
     font = page.evaluate("getComputedStyle(document.querySelector('article h1')).fontFamily")
-    assert "sans-serif" in font, "without its style sheets"
+    assert "Charter" in font, "without its style sheets"
     links = page.evaluate("""() => [...document.querySelectorAll("article a")].map(a => a.href)""")
     assert {f"{host}{name}.html" for name in ("index", "lessons/07-tiny", "references")} == set(
         links
