@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,13 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 from docutils import nodes
-from helpers_book import PUBLISHED, ROOT, build, tiny_book
+from helpers_book import PUBLISHED, build, tiny_book
 from helpers_browser import pages
+from page_head import plain, summary
+from site_address import find_site
 from sphinx.errors import ConfigError
-
-sys.path.insert(0, str(ROOT / "theme/extensions"))
-from page_head import plain, summary  # noqa: E402
-from site_address import find_site  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("site")  # which is built once for all that look at it
 

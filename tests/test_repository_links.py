@@ -2,17 +2,14 @@
 
 import re
 import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from helpers_book import ROOT, build, tiny_book
+from helpers_book import build, tiny_book
+from repository_links import NOT_OURS, find_repository, from_remote
 from sphinx.errors import ConfigError
-
-sys.path.insert(0, str(ROOT / "theme/extensions"))
-from repository_links import NOT_OURS, find_repository, from_remote  # noqa: E402
 
 FORK = "https://github.com/some-teacher/class.2026"
 
