@@ -211,3 +211,33 @@ def test_first_page_shows_what_the_course_is_in_one_screen(browser, address):
     figure = page.locator(".lesson-map svg").bounding_box()
     assert figure["y"] + figure["height"] < SIZES["desktop"]["height"]
     page.close()
+
+
+# axe needs scripts to run; so a page without them is compared with one that axe has seen.
+COLOURS = """() => [...document.querySelectorAll("article *")].map(part => {
+  const style = getComputedStyle(part);
+  return [style.color, style.backgroundColor, style.borderInlineStartColor].join(" ");
+})"""
+
+
+@pytest.mark.parametrize("name", ["index", "lessons/46-exercises"])
+def test_page_without_scripts_has_the_colours_of_the_light_one(browser, address, name):
+    seen = []
+    for scripts, theme in ((True, "light"), (False, "light"), (False, "dark")):
+        context = browser.new_context(java_script_enabled=scripts, color_scheme=theme)
+        page = context.new_page()
+        page.goto(f"{address}{name}.html")
+        page.locator(".copybtn").evaluate_all("buttons => buttons.forEach(one => one.remove())")
+        seen.append(page.evaluate(COLOURS))
+        context.close()
+    assert len(seen[0]) > 50
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_page_is_light_or_dark_as_the_system_asks(browser, address, theme):
+    page = browser.new_page(color_scheme=theme)
+    page.goto(f"{address}index.html")
+    assert page.get_attribute("html", "data-theme") == theme
+    assert page.get_attribute("html", "data-mode") == "auto"
+    page.close()

@@ -53,7 +53,7 @@ def test_page_asks_nobody_else_and_the_console_is_silent(visits, page):
 
 
 FAULTS = {
-    "heavy image": ('<img src="heavy.png">', lambda seen: seen.bytes > LESSON),
+    "heavy file": ('<link rel="stylesheet" href="heavy.css">', lambda seen: seen.bytes > LESSON),
     "other host": (
         '<img src="http://other.invalid/a.png">',
         lambda seen: seen.third_parties == ["http://other.invalid/a.png"],
@@ -71,7 +71,7 @@ def test_planted_fault_is_seen(browser, tmp_path, name):
     head = '<!doctype html><html lang="en"><link rel="icon" href="data:,">'
     (tmp_path / "good.html").write_text(head)
     (tmp_path / "bad.html").write_text(head + html)
-    (tmp_path / "heavy.png").write_bytes(os.urandom(2 * LESSON))
+    (tmp_path / "heavy.css").write_text(f"/* {os.urandom(2 * LESSON).hex()} */")
     with serve(tmp_path) as address:
         assert found(visit(browser, f"{address}bad.html"))
         assert not found(visit(browser, f"{address}good.html"))
