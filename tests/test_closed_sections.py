@@ -1,10 +1,10 @@
-"""Hints and worked answers are closed on the page, open without JavaScript, and open on paper."""
+"""Hints and worked answers are closed on the page, and open without JavaScript."""
 
 import re
 
 import nbformat
 import pytest
-from helpers_book import ROOT, TOC, build, tiny_book, tiny_lesson
+from helpers_book import TOC, build, tiny_book, tiny_lesson
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 SAID = new_output("stream", name="stdout", text="not attempted yet\n")
@@ -87,9 +87,3 @@ def test_a_check_is_closed_under_its_title_and_its_output_shows(pages):
 def test_a_lesson_keeps_such_sections_open(pages):
     assert not closed(pages["07-tiny"])
     assert re.search(r"<h3>Hint", pages["07-tiny"])
-
-
-def test_on_paper_all_is_open():
-    css = (ROOT / "theme/assets/course.css").read_text(encoding="utf-8")
-    printed = css.partition("@media print")[2]
-    assert "details::details-content" in printed and "content-visibility: visible" in printed
