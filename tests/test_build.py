@@ -149,7 +149,7 @@ def test_move_that_fails_brings_the_old_site_back(folders):
 
 
 def test_site_without_a_page_of_the_toc_is_refused(folders, monkeypatch):
-    def build_one(output, verbose):
+    def build_one(output, verbose, settings):
         """Pretend to succeed, with one page of two."""
         output.mkdir(parents=True)
         (output / "index.html").write_text("the first page")
@@ -161,6 +161,30 @@ def test_site_without_a_page_of_the_toc_is_refused(folders, monkeypatch):
     found, _ = build_book.build(verbose=False)
     assert found == ["_toc.yml: no page was built for notation"]
     assert not (folders / "html").exists()
+
+
+@pytest.mark.parametrize("problems", [[], ["pdf/a.pdf: no paper"]], ids=["whole", "not whole"])
+def test_what_finishes_a_site_decides_whether_it_is_put_in_place(folders, monkeypatch, problems):
+    def build_one(output, verbose, settings):
+        """Pretend to succeed."""
+        output.mkdir(parents=True)
+        (output / "index.html").write_text(settings["say"])
+        return []
+
+    def finish(pages):
+        """Add a file to the fresh site, and find these problems."""
+        (folders / "fresh/html/pdf").write_text(pages[0])
+        return problems
+
+    monkeypatch.setattr(build_book, "read_settings", lambda: (["index"], []))
+    monkeypatch.setattr(build_book, "page_problems", lambda pages: [])
+    monkeypatch.setattr(build_book, "run_sphinx", build_one)
+    found, _ = build_book.build(verbose=False, settings={"say": "new"}, finish=finish)
+    assert found == problems
+    if problems:
+        assert not list(folders.iterdir())
+    else:
+        assert snapshot(folders).keys() == {"html/index.html", "html/pdf"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Find a Chromium for the tests that open pages, and install one where that can be done.
+"""Find a Chromium for tests and PDFs, and install one where that can be done.
 
     .venv/full/bin/python tools/browser.py
 
@@ -51,11 +51,11 @@ def main() -> int:
         print(f"error: CHROMIUM={named} is no program; mend it or leave it out", file=sys.stderr)
         return 1
     if is_root_on_debian():
-        print("Installing Chromium by apt, to open the pages in; this takes a minute ...")
+        print("Installing Chromium by apt, to open and print the pages; this takes a minute ...")
         if install() and find():
             return 0
     print(
-        "error: no Chromium found, and `make test` opens the pages in one. On Debian and Ubuntu: "
+        "error: no Chromium found, to open and print the pages with. On Debian and Ubuntu: "
         f"sudo {INSTALL}; elsewhere install Chromium or Chrome, and set CHROMIUM to its path "
         "when it is not on PATH",
         file=sys.stderr,

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -107,6 +108,13 @@ def read_settings() -> tuple[list[str], list[str]]:
     return pages, problems
 
 
+def title() -> str:
+    """Return the book's title, as _config.yml has it."""
+    import yaml
+
+    return yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]
+
+
 def page_problems(pages: list[str]) -> list[str]:
     """Check that the toc and the files agree both ways, and every notebook by itself.
 
@@ -126,12 +134,14 @@ def page_problems(pages: list[str]) -> list[str]:
     return found
 
 
-def run_sphinx(output: Path, verbose: bool = False, **settings) -> list[str]:
+def run_sphinx(
+    output: Path, verbose: bool = False, builder: str = "html", settings: dict | None = None
+) -> list[str]:
     """Build the pages with jupyter-book, nitpicking, and going on after a problem.
 
     Arguments: the folder for the pages (beside it Sphinx keeps what it needs to build again
-    faster), whether to show Sphinx's own log, and settings other than those of _config.yml.
-    Returns one line a problem.
+    faster), whether to show Sphinx's own log, Sphinx's builder, and settings of Sphinx on top of
+    those in _config.yml. Returns one line a problem.
     """
     from jupyter_book.sphinx import build_sphinx
 
@@ -144,7 +154,9 @@ def run_sphinx(output: Path, verbose: bool = False, **settings) -> list[str]:
                 output,
                 path_config=ROOT / "_config.yml",
                 noconfig=True,
+                builder=builder,
                 confoverrides={
+                    **(settings or {}),
                     "nitpicky": True,
                     "external_toc_path": "_toc.yml",
                     "latex_individualpages": False,
@@ -185,9 +197,16 @@ def restore() -> None:
         OLD_SITE.rename(SITE)
 
 
-def build(verbose: bool) -> tuple[list[str], str]:
+def build(
+    verbose: bool,
+    settings: dict | None = None,
+    finish: Callable[[list[str]], list[str]] | None = None,
+) -> tuple[list[str], str]:
     """Build, check and put in place.
 
+    Arguments: whether to show Sphinx's own log, settings of Sphinx on top of those in _config.yml,
+    and what else the site must have before it is whole: a function that gets the pages of the toc,
+    adds to the fresh site, and returns one line a problem.
     Returns one line a problem, and the first page's path inside the site.
     """
     restore()
@@ -197,15 +216,26 @@ def build(verbose: bool) -> tuple[list[str], str]:
         return found, ""
     shutil.rmtree(FRESH, ignore_errors=True)
     try:
-        found = run_sphinx(FRESH / "html", verbose)
+        found = run_sphinx(FRESH / "html", verbose, settings=settings)
         if not found:
             missing = [page for page in pages if not (FRESH / "html" / f"{page}.html").is_file()]
             found = [f"_toc.yml: no page was built for {page}" for page in missing]
+        if not found and finish:
+            found = finish(pages)
         if not found:
             put_in_place()
     finally:
         shutil.rmtree(FRESH, ignore_errors=True)
     return found, f"{pages[0]}.html"
+
+
+def report(found: list[str]) -> int:
+    """Print the problems of a build that failed, one a line; return the exit code."""
+    for problem in found:
+        print(problem, file=sys.stderr)
+    kept = "; the last good site is unchanged" if SITE.exists() else ""
+    print(f"error: not built, {len(found)} problem(s) above{kept}", file=sys.stderr)
+    return 1
 
 
 def main() -> int:
@@ -217,11 +247,7 @@ def main() -> int:
     print("Building the book; this takes some seconds ...", flush=True)
     found, first_page = build(options.verbose)
     if found:
-        for problem in found:
-            print(problem, file=sys.stderr)
-        kept = "; the last good site is unchanged" if SITE.exists() else ""
-        print(f"error: not built, {len(found)} problem(s) above{kept}", file=sys.stderr)
-        return 1
+        return report(found)
     print(f"Built in {time.perf_counter() - start:.1f} s. Open {(SITE / first_page).as_uri()}")
     return 0
 

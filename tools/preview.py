@@ -24,7 +24,7 @@ def build_once() -> int:
     start = time.perf_counter()
     pages, found = read_settings()
     if not found:
-        found = page_problems(pages) + run_sphinx(SITE, content_security=False)
+        found = page_problems(pages) + run_sphinx(SITE, settings={"content_security": False})
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"Built in {time.perf_counter() - start:.1f} s, {len(found)} problem(s).", flush=True)

@@ -9,7 +9,7 @@ without entry already is one, since MyST checks every link to a heading.
 import re
 
 from docutils import nodes
-from sphinx.addnodes import pending_xref
+from sphinx.addnodes import pending_xref, start_of_file
 from sphinx.util import logging
 
 REFERENCES = "references"
@@ -100,6 +100,10 @@ def warn_unused(app, env) -> None:
 def add_cited_in(app, doctree, docname) -> None:
     """Add the links back to the citing pages below each entry."""
     if docname != REFERENCES:
+        # the book as one page has the references as a part
+        parts = [part for part in doctree.findall(start_of_file) if part["docname"] == REFERENCES]
+        for part in parts:
+            add_cited_in(app, part, REFERENCES)
         return
     anchors = {identifier: anchor for anchor, (identifier, _) in entries(app.env).items()}
     pages = citing_pages(app.env)
