@@ -12,7 +12,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf preview test check faults matrix run long record handout bench pins clean book-environment full-environment
+.PHONY: help book pdf archive preview test check faults matrix run long record handout bench pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -23,6 +23,9 @@ book: book-environment  ## build the book, strictly, into _build/html
 
 pdf: full-environment  ## build the book with a PDF of each lesson and of the whole
 	@$(FULL) tools/make_pdf.py
+
+archive: book-environment  ## the site as one zip, to read from a folder
+	@$(BOOK) tools/make_archive.py
 
 preview: book-environment  ## build, serve on this machine only, rebuild on save
 	@$(BOOK) tools/preview.py
