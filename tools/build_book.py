@@ -160,7 +160,6 @@ def run_sphinx(
                     "nitpicky": True,
                     "external_toc_path": "_toc.yml",
                     "latex_individualpages": False,
-                    **settings,
                 },
                 warningiserror=True,
                 keep_going=True,
