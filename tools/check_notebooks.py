@@ -139,7 +139,7 @@ def check_notebook(path, notebook):
     if ours != NOTEBOOK_METADATA or colab != (collapsed if exercises else None):
         yield "volatile notebook metadata; `make run` stores it clean"
     number = path.name.split("-")[0]
-    if not re.fullmatch(r"\d\d-[a-z0-9-]+\.ipynb", path.name):
+    if not re.fullmatch(r"\d{2,}-[a-z0-9-]+\.ipynb", path.name):
         yield "the file name is not of the form NN-slug.ipynb"
     first = notebook["cells"][0] if notebook["cells"] else {"source": ""}
     opening = text_of(first["source"])

@@ -6,6 +6,7 @@ entry this adds "Cited in: Lesson 46, Notation". An entry nobody cites is a warn
 without entry already is one, since MyST checks every link to a heading.
 """
 
+import math
 import re
 
 from docutils import nodes
@@ -35,16 +36,23 @@ def label(env, docname: str) -> str:
     return lesson[0] if lesson else title
 
 
+def place(docname: str) -> tuple[float, str]:
+    """Return what puts a page into its place among others: its lesson's number, and its name."""
+    number = re.match(r"lessons/(\d+)-", docname)
+    return (int(number[1]) if number else math.inf), docname
+
+
 def citing_pages(env) -> dict[str, list[tuple[str, str]]]:
     """Return, for each entry's anchor, the docname and label of the pages citing it.
 
-    Lessons come first, in their order, then the other pages by name.
+    Lessons come first, by their number, then the other pages by name.
     """
-    order = sorted(env.course_citations, key=lambda doc: (not doc.startswith("lessons/"), doc))
-    return {
-        anchor: [(doc, label(env, doc)) for doc in order if anchor in env.course_citations[doc]]
-        for anchor in entries(env)
-    }
+    found = {anchor: [] for anchor in entries(env)}
+    for doc in sorted(env.course_citations, key=place):
+        for anchor in env.course_citations[doc]:
+            if anchor in found:
+                found[anchor].append((doc, label(env, doc)))
+    return found
 
 
 def prepare(app) -> None:
