@@ -115,13 +115,18 @@ def title() -> str:
     return yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]
 
 
-def page_problems(pages: list[str]) -> list[str]:
-    """Check that the toc and the files agree both ways, and every notebook by itself.
-
-    Arguments: the pages of the toc. Returns one line a problem.
-    """
+def notebook_problems(notebook: Path) -> list[str]:
+    """Check one notebook by itself; return one line a problem."""
     from check_notebooks import problems
 
+    return problems(notebook)
+
+
+def page_problems(pages: list[str], check=notebook_problems) -> list[str]:
+    """Check that the toc and the files agree both ways, and every notebook by itself.
+
+    Arguments: the pages of the toc, and what checks a notebook. Returns one line a problem.
+    """
     found = []
     for page in pages:
         if not any((ROOT / (page + suffix)).is_file() for suffix in (".md", ".ipynb")):
@@ -130,7 +135,7 @@ def page_problems(pages: list[str]) -> list[str]:
         page = lesson.relative_to(ROOT).with_suffix("").as_posix()
         if page not in pages:
             found.append(f"{page}.ipynb: not in _toc.yml; add `- file: {page}` to its part")
-        found += problems(lesson)
+        found += check(lesson)
     return found
 
 

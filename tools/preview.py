@@ -4,19 +4,59 @@
     .venv/book/bin/python tools/preview.py --once           # build once, only what changed
 
 Served on this machine only. Warnings are printed in the form that tools/build_book.py has, and
-stop nothing. The pages go to _build/preview, never to the good site in _build/html.
+stop nothing. The pages go to _build/preview, never to the good site in _build/html. Only what
+changed is read, checked and written, so that a save costs seconds however many lessons there are.
 """
 
 import argparse
+import hashlib
+import json
 import logging
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from build_book import BUILD, ROOT, page_problems, read_settings, run_sphinx
+from build_book import (
+    BUILD,
+    ROOT,
+    notebook_problems,
+    page_problems,
+    read_settings,
+    run_sphinx,
+)
 
 SITE = BUILD / "preview" / "html"
+CHECKED = BUILD / "preview" / "checked.json"
 WATCHED = ["_config.yml", "_toc.yml", "*.md", "lessons/*.ipynb", "theme/*/*.*"]
+
+
+def problems_of_changed(pages: list[str]) -> list[str]:
+    """Check what `page_problems` does, but a notebook only if it is not as it was the last time.
+
+    What was found then stands in `CHECKED`, under a hash of the notebook's name and bytes and of
+    the tools that check it. Arguments: the pages of the toc. Returns one line a problem.
+    """
+    try:
+        known = json.loads(CHECKED.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or a build that was cut off
+        known = {}
+    tools = hashlib.sha256()
+    for path in sorted((ROOT / "tools").glob("*.py")):
+        tools.update(path.read_bytes())
+    now = {}
+
+    def check(notebook: Path) -> list[str]:
+        seen = tools.copy()
+        seen.update(notebook.name.encode() + notebook.read_bytes())
+        key = seen.hexdigest()
+        now[key] = known[key] if key in known else notebook_problems(notebook)
+        return now[key]
+
+    found = page_problems(pages, check)
+    CHECKED.parent.mkdir(parents=True, exist_ok=True)
+    CHECKED.write_text(json.dumps(now), encoding="utf-8")
+    return found
 
 
 def build_once() -> int:
@@ -24,7 +64,8 @@ def build_once() -> int:
     start = time.perf_counter()
     pages, found = read_settings()
     if not found:
-        found = page_problems(pages) + run_sphinx(SITE, settings={"content_security": False})
+        found = problems_of_changed(pages)
+        found += run_sphinx(SITE, settings={"content_security": False})
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"Built in {time.perf_counter() - start:.1f} s, {len(found)} problem(s).", flush=True)
