@@ -57,7 +57,7 @@ record: full-environment  ## run the long worked answers and store their results
 handout: full-environment  ## copies of the exercises without worked answers, for a class
 	@$(FULL) tools/handout.py $(LESSON)
 
-bench: full-environment  ## measure time and memory of builds and lessons
+bench: full-environment  ## measure time and memory of builds and lessons, and their growth
 	@$(FULL) tools/bench.py
 
 pins:  ## write constraints.txt again after a change of requirements
