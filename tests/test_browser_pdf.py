@@ -31,7 +31,7 @@ from test_browser_access import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-LISTED = [page for page in pages() if page != "search"]
+LISTED = [page for page in pages() if page not in ("search", "404")]
 LESSONS = [page for page in LISTED if page.startswith("lessons/")]
 BOOK = "pdf/deep-learning-built-and-checked.pdf"
 READ = ["lessons/46-transformer-architecture", "lessons/46-exercises"]  # the book has all others
@@ -205,30 +205,38 @@ def local_links(path: Path) -> list[str]:
     return [unquote(unescape(url)) for url in found if not urlsplit(url).scheme]
 
 
+def file_behind(site: Path, path: Path, url: str) -> Path:
+    """Return the file that a link on a page leads to; the 404 page names them from the host."""
+    name = url.partition("?")[0]
+    return (site / name[1:] if name.startswith("/") else path.parent / name).resolve()
+
+
 def dead_links(site: Path) -> list[str]:
     """Return the links of a site that lead to no file of it."""
     return [
         f"{path.relative_to(site)}: {url}"
         for path in site.rglob("*.html")
         for url in local_links(path)
-        if not (path.parent / url.partition("?")[0]).is_file()
+        if not file_behind(site, path, url).is_file()
     ]
 
 
 @pytest.mark.parametrize("page", pages())
 def test_readers_find_the_files_on_the_page(printed, page):
     site, path = printed.resolve(), printed / f"{page}.html"
-    found = [(path.parent / url).resolve() for url in local_links(path) if url.endswith(".pdf")]
+    found = [file_behind(site, path, url) for url in local_links(path) if url.endswith(".pdf")]
     wanted = [BOOK, file_of(page)] if page in LESSONS else [BOOK]
-    times = 1 if page == "search" else 2  # at the foot, and in the menu at the top
+    times = 1 if page in ("search", "404") else 2  # at the foot, and in the menu at the top
     assert Counter(found) == {site / name: times for name in wanted}
 
 
 def test_no_link_is_dead_and_without_pdfs_there_is_none(printed, site, tmp_path):
     assert dead_links(printed) == [] and dead_links(site) == []
     assert not [p for p in site.rglob("*.html") if any(".pdf" in x for x in local_links(p))]
-    (tmp_path / "index.html").write_text('<a class="x" href="pdf/a.pdf#page=2">PDF</a>')
-    assert dead_links(tmp_path) == ["index.html: pdf/a.pdf"]
+    (tmp_path / "index.html").write_text(
+        '<a class="x" href="pdf/a.pdf#page=2">PDF</a> <a href="/index.html">1</a> <a href="/b">2</a>'
+    )
+    assert dead_links(tmp_path) == ["index.html: pdf/a.pdf", "index.html: /b"]
 
 
 def test_menu_leads_to_the_file_and_everybody_can_use_it(printed, browser):

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 # What A4 leaves between the margins of print.css, in pixels of a browser; Letter leaves more.
 PAPER = {"width": 672, "height": 980}
-PRINTED = [page for page in pages() if page != "search"]
+PRINTED = [page for page in pages() if page not in ("search", "404")]
 
 LOOK = """() => {
   const lost = [];

@@ -324,7 +324,7 @@ def preview(tmp_path_factory) -> Preview:
     return Preview(large_book(tmp_path_factory.mktemp("scale") / "book", LESSONS, exercises=False))
 
 
-ALWAYS = {"index", "all-pages", "search"}  # the toc's page, and those made of the whole book
+ALWAYS = {"index", "all-pages", "search", "404"}  # the toc's page, and those made of the whole book
 
 
 def test_an_edit_has_one_lesson_checked_and_written(preview):
