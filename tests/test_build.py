@@ -214,3 +214,12 @@ def test_preview_never_touches_the_good_site(tmp_path):
     assert "index.md, line 11: 'myst' cross-reference target not found" in done.stderr
     assert "gone" in (root / "_build/preview/html/index.html").read_text(encoding="utf-8")
     assert snapshot(root / "_build/html").keys() == {"index.html"}
+
+
+def test_same_sources_give_the_same_site_byte_for_byte(tmp_path):
+    root, sites = tiny_book(tmp_path / "book"), []
+    for _ in range(2):
+        assert build(root).returncode == 0
+        sites.append(snapshot(root / "_build/html"))
+    assert len(sites[0]) > 50
+    assert sites[0] == sites[1]

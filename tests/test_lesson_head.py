@@ -49,3 +49,35 @@ def test_every_lesson_has_all_parts_of_a_head(path):
     first = "How it goes" if path.stem.endswith("exercises") else "You will"
     assert names == [first, "You need", "It takes"]
     assert re.search(r"\*\*It takes\*\*.* to run", text)
+
+
+WORDS_A_MINUTE = 238  # mean of adults who read English non-fiction silently (Brysbaert, 2019)
+SECONDS_A_LINE = (2, 4)  # of code: our own guess, checked against nobody's reading
+
+
+def reading_times(notebook) -> list[float]:
+    """Return the fewest and most minutes that a lesson takes to read."""
+    cells = notebook.cells
+    words = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    lines = sum(bool(line.strip()) for line in code.splitlines())
+    return [words / WORDS_A_MINUTE + lines * seconds / 60 for seconds in SECONDS_A_LINE]
+
+
+def stated_time(notebook) -> int:
+    """Return the minutes that a lesson says it takes to read."""
+    return int(
+        re.search(r"\*\*It takes\*\* about (\d+) minutes to read", notebook.cells[0].source)[1]
+    )
+
+
+LESSONS = [p for p in sorted((ROOT / "lessons").glob("*.ipynb")) if "exercises" not in p.stem]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_time_to_read_is_what_the_length_says(path):
+    notebook = nbformat.read(path, 4)
+    fewest, most = reading_times(notebook)
+    assert fewest <= stated_time(notebook) <= most
+    notebook.cells *= 2
+    assert stated_time(notebook) < reading_times(notebook)[0], "twice the lesson in the same time"

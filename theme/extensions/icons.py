@@ -67,7 +67,7 @@ def style_and_characters() -> tuple[str, str]:
 @lru_cache(maxsize=None)
 def small_font(name: str, characters: str) -> bytes:
     """Return a font of the theme as WOFF, with these characters only."""
-    font = TTFont(STATIC / FONTS / f"{name}.ttf")
+    font = TTFont(STATIC / FONTS / f"{name}.ttf", recalcTimestamp=False)
     options = subset.Options(layout_features=[], notdef_outline=True)
     cutter = subset.Subsetter(options)
     cutter.populate(text=characters)
