@@ -31,7 +31,7 @@ those of large scores are too large for a float. Is it lost for such scores?
 
 **You need** [Lesson 45](45-attention.ipynb).
 
-**It takes** two minutes to read and two seconds to run.
+**It takes** about 2 minutes to read and two seconds to run.
 
 # %% setup
 import copy
@@ -374,7 +374,7 @@ def add_lesson(root):
     write_notebook(root, "tiny", lesson_cells())
     write_notebook(root, "exercises", exercises_cells())
     insert(root, "_toc.yml", "  - caption: Reference", TOC)
-    insert(root, "index.md", "\nEach has [exercises]", ROW)
+    insert(root, "index.md", "\nThe numbers come from", ROW)
     insert(root, ADDRESSES, "notation.html\n", NEW_ADDRESSES)
     insert(root, "glossary.md", "- **Padding mask**", ENTRY)
     insert(root, "tests/test_glossary.py", '    "47": {', '    "48": {"overflow"},\n')

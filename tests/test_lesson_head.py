@@ -66,9 +66,9 @@ def reading_times(notebook) -> list[float]:
 
 def stated_time(notebook) -> int:
     """Return the minutes that a lesson says it takes to read."""
-    return int(
-        re.search(r"\*\*It takes\*\* about (\d+) minutes to read", notebook.cells[0].source)[1]
-    )
+    found = re.search(r"\*\*It takes\*\* about (\d+) minutes to read", notebook.cells[0].source)
+    assert found, "the first cell does not say `**It takes** about NN minutes to read`"
+    return int(found[1])
 
 
 LESSONS = [p for p in sorted((ROOT / "lessons").glob("*.ipynb")) if "exercises" not in p.stem]
@@ -78,6 +78,6 @@ LESSONS = [p for p in sorted((ROOT / "lessons").glob("*.ipynb")) if "exercises" 
 def test_time_to_read_is_what_the_length_says(path):
     notebook = nbformat.read(path, 4)
     fewest, most = reading_times(notebook)
-    assert fewest <= stated_time(notebook) <= most
+    assert fewest <= stated_time(notebook) <= most, f"{fewest:.0f} to {most:.0f} minutes"
     notebook.cells *= 2
     assert stated_time(notebook) < reading_times(notebook)[0], "twice the lesson in the same time"
