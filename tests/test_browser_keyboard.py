@@ -38,6 +38,9 @@ HERE = """() => {
   };
   const style = getComputedStyle(part);
   const wrong = [];
+  if (!part.checkVisibility({opacityProperty: true, visibilityProperty: true})) {
+    wrong.push("not to be seen");
+  }
   if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) {
     wrong.push("no outline");
   } else {
@@ -102,6 +105,7 @@ START = """<!doctype html><style>:focus-visible { outline: 3px solid black; }</s
 FAULTS = {
     "nothing": "",
     "outline taken": "<style>button { outline: none !important; }</style>",
+    "clear": "<style>button { opacity: 0 }</style>",
     "pale outline": "<style>:focus-visible { outline-color: #ccc; }</style>",
     "hidden behind": "<div style='position: fixed; inset: 0; background: white'></div>",
     "only for the mouse": "<button tabindex=-1 onclick='x()'>three</button>",
@@ -111,6 +115,7 @@ FAULTS = {
 FOUND = {
     "nothing": lambda missed, unseen: not missed and not unseen,
     "outline taken": lambda missed, unseen: "no outline" in unseen[0],
+    "clear": lambda missed, unseen: "not to be seen" in unseen[0],
     "pale outline": lambda missed, unseen: "contrast 1.6" in unseen[0],
     "hidden behind": lambda missed, unseen: "out of sight" in unseen[0],
     "only for the mouse": lambda missed, unseen: "three" in missed[0],

@@ -122,3 +122,23 @@ def test_search_finds_works_offline_and_says_when_there_is_nothing(browser, addr
     results.get_by_text(NOTHING).wait_for()
     assert complaints == []
     context.close()
+
+
+@pytest.mark.parametrize("page", [name for name in pages() if name.startswith("lessons/")])
+def test_extract_in_a_search_shows_formulas_and_headings_once(browser, address, page):
+    opened = browser.new_page()
+    opened.goto(f"{address}search.html?q=attention")
+    text = opened.evaluate(
+        """async page => Search.htmlToText(await (await fetch(page)).text())""", f"{page}.html"
+    )
+    assert len(text) > 1000
+    assert "\\mathrm" not in text and "Contents" not in text
+    opened.close()
+
+
+FIGURE = 150_000  # bytes: one that is reached on the way down comes within a second on a phone
+
+
+def test_what_comes_later_is_light_too(site):
+    sizes = {path.name: path.stat().st_size for path in (site / "_images").iterdir()}
+    assert sizes and {name: size for name, size in sizes.items() if size > FIGURE} == {}

@@ -30,11 +30,22 @@ LOOK = """async () => {
       raw += text.currentNode.data;
     }
   }
+  // numerator, bar and denominator: without their places they lie on each other
+  const height = part => part.getBoundingClientRect();
+  const flat = [...document.querySelectorAll("article .mfrac > .vlist-t")].filter(fraction => {
+    const rows = [...fraction.querySelector(".vlist").children].map(row => height(row).top);
+    return Math.max(...rows) - Math.min(...rows) < 4;
+  });
+  const own = formula => getComputedStyle(formula.querySelector(".katex-html")).color;
+  const text_of = formula => getComputedStyle(formula.parentElement).color;
   const fonts = [...document.fonts].filter(font => font.family.includes("KaTeX"));
   const start = formula => formula.outerHTML.slice(0, 150);
   return {
     formulas: formulas.length,
     undrawn: formulas.filter(formula => due(formula) && !drawn(formula)).map(start),
+    flat: flat.map(start),
+    pale: formulas.filter(formula => formula.querySelector(".katex-html")
+      && own(formula) !== text_of(formula)).map(start),
     unread: formulas.filter(formula => !read(formula)).map(start),
     loaded: fonts.filter(font => font.status === "loaded").length,
     failed: fonts.filter(font => font.status === "error").length,
@@ -66,7 +77,15 @@ def test_formulas_are_typeset_from_a_folder(browser, site, name, script):
     html = (site / f"{name}.html").read_text(encoding="utf-8")
     seen, complaints, others = look(browser, (site / f"{name}.html").as_uri(), script)
     assert seen["formulas"] == len(re.findall(FORMULA, html))
-    assert seen["undrawn"] == seen["unread"] == seen["raw"] == others == []
+    assert (
+        seen["undrawn"]
+        == seen["unread"]
+        == seen["flat"]
+        == seen["pale"]
+        == seen["raw"]
+        == others
+        == []
+    )
     assert complaints == [] or not script
     assert seen["failed"] == 0
     assert (seen["loaded"] > 0) is (seen["formulas"] > 0)
@@ -93,9 +112,23 @@ def with_raw_tex(site, html):
     return html.replace("</main>", r"<p>Let $d > 0$ and \sqrt{d}.</p></main>")
 
 
+def without_places(site, html):
+    return re.sub(r"katex/pages/[^\"]*", "katex/gone.css", html)
+
+
+def with_pale_formulas(site, html):
+    return html.replace('class="katex-html"', 'class="katex-html landmark-paper"')
+
+
 @pytest.mark.parametrize(
     ("damage", "what"),
-    [(without_fonts, "undrawn"), (without_maths, "unread"), (with_raw_tex, "raw")],
+    [
+        (without_places, "flat"),
+        (with_pale_formulas, "pale"),
+        (without_fonts, "undrawn"),
+        (without_maths, "unread"),
+        (with_raw_tex, "raw"),
+    ],
 )
 def test_planted_fault_is_seen(browser, site, damage, what):
     good = site / "lessons/46-transformer-architecture.html"

@@ -4,12 +4,19 @@ import re
 
 import content_security
 import pytest
+from helpers_book import build, tiny_book
 from helpers_browser import listen, pages, serve
 
-# What the theme writes into a page as inline scripts, by a word that is only in one of them.
-THEME = ("dataset.mode", "pagename", "search_as_you_type", "Activate the search field")
 INLINE = re.compile(r"<[^>]*\s(?:style|on\w+)\s*=|(?:href|src)\s*=\s*[\"']?\s*javascript:", re.I)
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)" />')
+# The whole policy, hashes aside: whoever allows more must say so here.
+WHOLE = (
+    "default-src 'self'; script-src 'self' HASHES; style-src 'self' HASHES; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'"
+)
+HASHES = re.compile(r"'sha256-[\w+/]{43}='(?: 'sha256-[\w+/]{43}=')*")
+# Asks for nothing that is shown, but tells another host that somebody reads this page.
+OTHER_HOST = re.compile(r"<link\b(?![^>]*rel=\"canonical\")[^>]*href=\"(?:https?:)?//[^>]*>")
 
 
 def without_code(html: str) -> str:
@@ -25,10 +32,10 @@ def test_page_states_a_policy_before_anything_is_loaded_and_needs_no_exception(s
     assert len(POLICY.findall(html)) == 1
     first = re.search(r"<(?:script|link|style|img)\b", html)
     assert POLICY.search(html).start() < first.start()
-    assert "unsafe" not in POLICY.search(html)[1]
-    assert not INLINE.search(without_code(html))
+    assert HASHES.sub("HASHES", POLICY.search(html)[1]) == WHOLE
+    assert not INLINE.search(without_code(html)) and not OTHER_HOST.search(html)
     scripts = content_security.SCRIPT.findall(html)
-    assert [sum(word in script for word in THEME) for script in scripts] == [1] * len(scripts)
+    assert len(scripts) == (4 if name == "search" else 3)
 
 
 @pytest.mark.parametrize(
@@ -40,28 +47,68 @@ def test_planted_inline_code_is_found(html):
     assert not INLINE.search(without_code(f"<pre>{html}</pre><p title='on x=1'>style=</p>"))
 
 
-def test_policy_allows_the_scripts_and_styles_of_a_page_by_their_text_alone():
-    html = '<script>one()</script><script src="a.js"></script><style>b{}</style>'
-    found = content_security.policy(html)
-    assert found.count("'sha256-") == 2
-    assert found == content_security.policy(html + "<script>one()</script>")
-    assert found != content_security.policy(html.replace("one", "two"))
+MODE = """
+  document.documentElement.dataset.mode = localStorage.getItem("mode") || "auto";
+  document.documentElement.dataset.theme = localStorage.getItem("theme") || "auto";
+"""
+PAGENAME = "DOCUMENTATION_OPTIONS.pagename = 'lessons/07-tiny';"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "run();",
+        f"{PAGENAME} run();",
+        f"run(); {PAGENAME}",
+        f"{MODE} run();",
+        "DOCUMENTATION_OPTIONS.pagename = '' + run() + '';",
+        "",
+    ],
+)
+def test_only_what_the_theme_is_known_to_write_is_allowed(script):
+    html = f'<script>{MODE}</script><script src="a.js"></script><script>{PAGENAME}</script>'
+    good = content_security.policy(html)
+    assert good.count("'sha256-") == 2 and content_security.unknown(html) == []
+    bad = f"{html}<script>{script}</script>"
+    assert content_security.policy(bad) == good
+    assert content_security.unknown(bad) == [" ".join(script.split())[:60]]
+
+
+@pytest.mark.parametrize("html", ["<script>run()</script>", "<style>p { color: red }</style>"])
+def test_inline_code_fails_the_build_with_its_page(tmp_path, html):
+    root = tiny_book(tmp_path / "book")
+    with (root / "index.md").open("a") as page:
+        page.write(f"\n{html}\n")
+    done = build(root)
+    assert done.returncode == 1
+    assert done.stderr.startswith("index.md: inline code, which the page's policy forbids: ")
 
 
 HEAD = '<head><meta charset="utf-8" /><title>T</title><link rel="icon" href="a.svg"></head>'
-GOOD = f'<!doctype html>{HEAD}<script>document.title = "mine";</script><p id="p">text</p><img src="a.svg">'
-IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
+GOOD = (
+    f'<!doctype html>{HEAD}<script src="options.js"></script><script>{PAGENAME}</script>'
+    '<p id="p">text</p><img src="a.svg">'
+)
+FILES = {
+    "a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>',
+    "options.js": "const DOCUMENTATION_OPTIONS = {};",
+    "tell.js": "fetch('https://other.invalid/')",
+    "font.css": "@font-face { font-family: F; src: url(https://other.invalid/f.woff) } p { font: 9px F }",
+}
 FAULTS = {
     "script": "<script>document.title = 'theirs';</script>",
-    "script from elsewhere": '<script src="http://other.invalid/a.js"></script>',
+    "script from elsewhere": '<script src="https://other.invalid/a.js"></script>',
     "script of an event": '<img src="none:" onerror="document.title = \'theirs\'">',
     "style": '<p style="position: fixed">text</p>',
     "style sheet": "<style>p { color: red }</style>",
-    "image from elsewhere": '<img src="http://other.invalid/a.png">',
-    "frame from elsewhere": '<iframe src="http://other.invalid/"></iframe>',
-    "other base": '<base href="http://other.invalid/">',
+    "style sheet from elsewhere": '<link rel="stylesheet" href="https://other.invalid/a.css">',
+    "font from elsewhere": '<link rel="stylesheet" href="font.css">',
+    "image from elsewhere": '<img src="https://other.invalid/a.png">',
+    "frame from elsewhere": '<iframe src="https://other.invalid/"></iframe>',
+    "telling others": '<script src="tell.js"></script>',
+    "other base": '<base href="https://other.invalid/">',
     "plugin": '<object data="a.svg"></object>',
-    "form to elsewhere": '<form action="http://other.invalid/"><input autofocus></form>',
+    "form to elsewhere": '<form action="https://other.invalid/"><input autofocus></form>',
 }
 
 
@@ -70,20 +117,19 @@ FAULTS = {
 @pytest.mark.parametrize("how", ["served", "from a folder"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_slips_in_is_stopped_by_the_browser(browser, tmp_path, name, how):
-    """The policy is that of the page before the fault slipped in."""
-    (tmp_path / "a.svg").write_text(IMAGE)
-    good = content_security.secured(GOOD)
-    (tmp_path / "good.html").write_text(good)
-    (tmp_path / "bad.html").write_text(good + FAULTS[name])
+    for file, text in FILES.items():
+        (tmp_path / file).write_text(text)
+    (tmp_path / "good.html").write_text(content_security.secured(GOOD))
+    (tmp_path / "bad.html").write_text(content_security.secured(GOOD + FAULTS[name]))
     with serve(tmp_path) as address:
         base = address if how == "served" else f"{tmp_path.as_uri()}/"
         page = browser.new_page()
         complaints = listen(page)
         page.goto(f"{base}good.html", wait_until="networkidle")
-        assert page.title() == "mine" and complaints == []
-        assert page.evaluate("document.images[0].naturalWidth") == 9
+        assert page.evaluate("DOCUMENTATION_OPTIONS.pagename") == "lessons/07-tiny"
+        assert page.evaluate("document.images[0].naturalWidth") == 9 and complaints == []
         page.goto(f"{base}bad.html", wait_until="networkidle")
-        assert page.title() == "mine"
+        assert page.title() == "T"
         if "form" in name:
             page.evaluate("document.forms[0].requestSubmit()")
             page.wait_for_timeout(100)

@@ -1,9 +1,9 @@
 /* The little that the theme's scripts do not do. Pages are whole without it. */
 
-/* A formula wider than the page scrolls in its own box. Where it does, the keyboard must reach it;
-   the theme does the same for code and tables. */
-function reachWideFormulas() {
-  for (const box of document.querySelectorAll(".katex-display")) {
+/* A formula or figure wider than the page scrolls in its own box. Where it does, the keyboard must
+   reach it; the theme does the same for code and tables. */
+function reachWideBoxes() {
+  for (const box of document.querySelectorAll(".katex-display, .cell_output:has(> img)")) {
     if (box.scrollWidth > box.clientWidth) {
       box.tabIndex = 0;
     } else {
@@ -12,10 +12,10 @@ function reachWideFormulas() {
   }
 }
 
-window.addEventListener("load", reachWideFormulas);
-window.addEventListener("resize", reachWideFormulas);
+window.addEventListener("load", reachWideBoxes);
+window.addEventListener("resize", reachWideBoxes);
 // a worked answer has no width until it is opened
-document.addEventListener("toggle", reachWideFormulas, true);
+document.addEventListener("toggle", reachWideBoxes, true);
 
 /* What the theme has as inline code in its buttons, which content_security.py takes out. */
 const ACTIONS = {

@@ -18,7 +18,7 @@ LESSON = re.compile(r"lessons/(\d+)-(?!exercises$).+")
 
 # Sizes in units of the drawing, which are pixels on a phone: two boxes fill its width.
 BOX, GAP, LINE, MARGIN, ABREAST = 164, 16, 18, 9, 2
-ARROW, LETTERS = 44, 20  # height between two rows, letters in a line
+ARROW, LETTERS = 44, 18  # height between two rows, letters in a line
 
 logger = logging.getLogger(__name__)
 
