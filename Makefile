@@ -16,7 +16,7 @@ FULL = .venv/full/bin/python
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
-	@echo "On Linux, add TORCH=cpu to test, run and bench for the small build of torch."
+	@echo "On Linux, add TORCH=cpu to all but book, preview, archive and clean for the small build of torch."
 
 book: book-environment  ## build the book, strictly, into _build/html
 	@$(BOOK) tools/build_book.py

@@ -18,12 +18,27 @@ LOOK = """() => {
   const note = (why, part) => lost.push(`${why}: ${part.outerHTML.slice(0, 120)}`);
   const shown = {contentVisibilityAuto: true, opacityProperty: true, visibilityProperty: true};
   const width = document.documentElement.clientWidth;
+  const channel = value => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  };
+  const contrast = colour => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(channel);
+    return 1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05);
+  };
   // the MathML is for the ear and has no place on paper, but has a width
   document.querySelectorAll(".katex-mathml").forEach(part => part.remove());
   for (const part of document.querySelectorAll("article, article *")) {
     // drawings and formulas are measured as a whole
     if (part.parentElement.closest("svg, .katex-html")) continue;
     if (part.getBoundingClientRect().right > width + 1) note("beyond the paper", part);
+    const text = [...part.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (text && part.checkVisibility(shown) && !part.matches(".landmark-paper, figcaption")) {
+      if (contrast(getComputedStyle(part).color) < 4.5) note("pale", part);
+    }
+    if (part.matches(".lesson-map svg, .katex-html, img, pre") && !part.checkVisibility(shown)) {
+      note("not to be seen", part);
+    }
     const inside = part.clientWidth && !part.closest(".katex");
     // a formula's last letter may have a box wider than itself
     if (inside && part.scrollWidth > part.clientWidth + 4) note("wider than its box", part);
@@ -31,8 +46,8 @@ LOOK = """() => {
       if (!part.checkVisibility(shown) || !part.offsetHeight) note("closed", part);
     }
   }
-  const navigation = "nav, button, input, dialog, header, .bd-sidebar, .headerlink, .prev-next-area";
-  for (const part of document.querySelectorAll(navigation)) {
+  const bars = "nav, header, .bd-sidebar, .prev-next-area";
+  for (const part of document.querySelectorAll(`${bars}, button, input, dialog, .headerlink`)) {
     if (part.offsetWidth && part.offsetHeight) note("navigation", part);
   }
   return lost.slice(0, 8);
@@ -66,6 +81,9 @@ FAULTS = {
     "formula that is too wide": (".katex-html { letter-spacing: 2em }", "wider than its box"),
     "figure that is too wide": ("img { min-width: 900px }", "beyond the paper"),
     "table that is too wide": ("td { min-width: 20em }", "beyond the paper"),
+    "pale code": ("pre span { color: #ccc !important }", "pale"),
+    "formulas that are not drawn": (".katex-html { visibility: hidden }", "not to be seen"),
+    "figures that are left out": ("img { display: none }", "not to be seen"),
     "sidebar": (".bd-sidebar { display: block !important }", "navigation"),
     "header": (".bd-header-article { display: block !important }", "navigation"),
     "closed answer": ("::details-content { content-visibility: hidden !important }", "closed"),

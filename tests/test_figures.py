@@ -22,17 +22,32 @@ def contrast(colour: str) -> float:
     return 1.05 / (luminance + 0.05)
 
 
-def colours(source: str) -> set[str]:
-    """Return what matplotlib would take for a colour among the texts in a cell that draws."""
+LINES = {"plot", "step", "errorbar", "bar", "axhline", "axvline"}  # coloured by turns if not told
+TURNS = "its colours by turns"  # of which matplotlib's second and third are pale
+
+
+def colours(source: str) -> set:
+    """Return what matplotlib would take for a colour among the values in a cell that draws."""
     if "plt." not in source:
         return set()
-    texts = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
-    return {text for text in texts if isinstance(text, str) and is_color_like(text)}
+    found, tree = set(), ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value} if is_color_like(node.value) else set()
+        if isinstance(node, ast.keyword) and "color" in (node.arg or "") + "color" * (
+            node.arg == "c"
+        ):
+            if isinstance(node.value, (ast.Tuple, ast.List)):
+                found.add(ast.literal_eval(node.value))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in LINES:
+            if not any("color" in (keyword.arg or "") for keyword in node.keywords):
+                found.add(TURNS)
+    return found
 
 
 def pale(source: str) -> set[str]:
     """Return the colours of a cell that stand out too little."""
-    return {colour for colour in colours(source) if contrast(colour) < LEAST}
+    return {colour for colour in colours(source) if colour == TURNS or contrast(colour) < LEAST}
 
 
 def cells():
@@ -53,10 +68,15 @@ def test_figures_name_colours():
     assert len([source for _, source in cells() if colours(source) - {"white"}]) >= 5
 
 
-@pytest.mark.parametrize("colour", ["tab:orange", "yellow", "0.7", "C1", "#bbb"])
+@pytest.mark.parametrize("colour", ["tab:orange", "yellow", "0.7", "C1", "#bbb", (1, 0.9, 0.5)])
 def test_planted_pale_colour_is_found(colour):
     assert pale(f"plt.plot(x, color={colour!r})") == {colour}
     assert pale(f"print({colour!r})") == set()
     assert not pale(
         "plt.plot(x, 'o', c='0.55', color='black', label='white noise', mark='tab:red')"
     )
+
+
+def test_planted_line_without_a_colour_is_found():
+    assert pale("plt.plot(x, y)") == {TURNS}
+    assert pale("fig, ax = plt.subplots()\nax.bar(x, y, color='black')") == set()

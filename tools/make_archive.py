@@ -14,8 +14,9 @@ from build_book import BUILD, ROOT, SITE, title
 from preview import WATCHED
 
 # Sphinx notes there what it was built from, for its own next build; the others are source maps,
-# and the theme's translations, of which the pages hold what they need.
-LEFT_OUT = (".buildinfo", "*.map", "*.po", "*.mo")
+# the theme's translations, of which the pages hold what they need, and the page that a host shows
+# for a wrong address, which finds its style at a host only.
+LEFT_OUT = (".buildinfo", "*.map", "*.po", "*.mo", "404.html")
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can name
 
 
