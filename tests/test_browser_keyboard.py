@@ -77,6 +77,9 @@ def walk(page) -> tuple[list[str], list[str]]:
         here = page.evaluate(HERE)
         if here is None:
             break
+        if here["wrong"]:  # a box that scrolls may be on its way
+            page.wait_for_timeout(200)
+            here = page.evaluate(HERE)
         if here["number"] in reached:
             unseen.append(f"trapped at {here['name']}")
             break

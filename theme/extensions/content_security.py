@@ -19,13 +19,11 @@ STYLE = re.compile(r"<style\b[^>]*>(.*?)</style>", re.DOTALL | re.IGNORECASE)
 PLACE = '<meta charset="utf-8" />'  # the policy binds what comes after it
 
 # What the theme writes, white space aside: the reader's choice of light or dark, before anything is
-# drawn; two settings of the search; on the search page, the cursor into the field; and, for readers
-# without scripts, what is of no use to them.
+# drawn; on the search page, the cursor into the field; and, for readers without scripts, what is of
+# no use to them.
 THEME = re.compile(
     r"""document\.documentElement\.dataset\.mode = localStorage\.getItem\("mode"\) \|\| "auto"; """
     r"""document\.documentElement\.dataset\.theme = localStorage\.getItem\("theme"\) \|\| "auto";"""
-    r"""|DOCUMENTATION_OPTIONS\.pagename = '[\w./-]+';"""
-    r"""|DOCUMENTATION_OPTIONS\.search_as_you_type = false;"""
     r"""|// Activate the search field on page load """
     r"""let searchInput = document\.querySelector\("form\.bd-search input"\); """
     r"""if \(searchInput\) { searchInput\.focus\(\); searchInput\.select\(\); """
