@@ -3,7 +3,7 @@
 import pytest
 from helpers_book import build
 from helpers_browser import SIZES, THEMES, serve, visit
-from test_browser_access import too_wide, violations
+from test_browser_access import lost, violations
 
 from large_book import write_book
 
@@ -27,7 +27,7 @@ def test_axe_finds_nothing_and_nothing_sticks_out(browser, address, size, theme)
     for name in ("lessons/20-sums", "all-pages"):
         page.goto(f"{address}{name}.html")
         assert violations(page) == []
-        assert too_wide(page) == []
+        assert lost(page) == []
     page.close()
 
 

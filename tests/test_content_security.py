@@ -78,7 +78,7 @@ GOOD = f'<!doctype html>{HEAD}<script>{MODE}</script><p id="p">text</p><img src=
 FILES = {
     "a.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>',
     "tell.js": "fetch('https://other.invalid/')",
-    "font.css": "@font-face { font-family: F; src: url(//other.invalid/f) } p { font: 9px F }",
+    "font.css": "@font-face { font-family: F; src: url(https://o.invalid/f) } p { font: 9px F }",
 }
 FAULTS = {
     "script": "<script>document.title = 'theirs';</script>",
