@@ -67,7 +67,11 @@ def lost(page) -> list[str]:
         ["hidden", "clip"].includes(getComputedStyle(part).overflowY)
         && part.scrollHeight > part.clientHeight + 1 && part.clientHeight > 1
       );
-      const shape = image => image.clientWidth / image.clientHeight;
+      const shape = image => {
+        const pad = side => parseFloat(getComputedStyle(image)[`padding${side}`]);
+        return (image.clientWidth - pad("Left") - pad("Right"))
+          / (image.clientHeight - pad("Top") - pad("Bottom"));
+      };
       const own = image => image.getAttribute("width") / image.getAttribute("height");
       const bent = parts.filter(
         part => part.matches("img[width]") && Math.abs(shape(part) / own(part) - 1) > 0.02

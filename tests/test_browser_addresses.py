@@ -3,7 +3,7 @@
 import pytest
 from helpers_book import build, tiny_book
 from helpers_browser import SIZES, THEMES, Handler, listen, serve
-from test_browser_access import too_wide, violations
+from test_browser_access import lost, violations
 from test_browser_light import visible_searches
 from test_findable import KNOWN, NO_REDIRECTS, REDIRECTS, configure
 
@@ -85,7 +85,7 @@ def test_help_is_for_everybody(browser, host, size, theme):
     page = browser.new_page(viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce")
     assert visit_nothing(page, host, "lessons/deeper/nothing.html") == []
     assert violations(page) == []
-    assert too_wide(page) == []
+    assert lost(page) == []
     assert visible_searches(page) == 1
     page.close()
 
