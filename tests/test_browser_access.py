@@ -4,7 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from helpers_browser import SIZES, THEMES, pages
+from helpers_browser import CONTRAST, SIZES, THEMES, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -280,18 +280,9 @@ def test_page_is_light_or_dark_as_the_system_asks(browser, address, theme):
 
 
 # The drawing's colours, which axe does not judge: texts to their boxes, the rest to the page.
-DRAWN = """() => {
-  const luminance = colour => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(value => {
-      const share = value / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (one, other) => {
-    const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (light + 0.05) / (dark + 0.05);
-  };
+DRAWN = (
+    f"() => {{{CONTRAST}"
+    + """
   const style = part => getComputedStyle(document.querySelector(`.lesson-map ${part}`));
   const box = style("rect").fill;
   const paper = getComputedStyle(document.body).backgroundColor;
@@ -302,6 +293,7 @@ DRAWN = """() => {
     edge: contrast(style("rect").stroke, paper),
   };
 }"""
+)
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -1,7 +1,7 @@
 """Everything on a page can be used without a mouse, and one always sees where one is."""
 
 import pytest
-from helpers_browser import SIZES, THEMES, listen, pages
+from helpers_browser import CONTRAST, SIZES, THEMES, listen, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -20,18 +20,13 @@ NUMBER = """() => {
 }"""
 
 # Where the keyboard is: the part's number, and what is wrong with how one sees it.
-HERE = """() => {
+HERE = (
+    f"() => {{{CONTRAST}"
+    + """
   const part = document.activeElement;
   if (part === document.body) { return null; }
   // what only appears on the way, such as the headings of the section one is in
   part.dataset.number ??= `later ${document.querySelectorAll("[data-number]").length}`;
-  const luminance = colour => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(value => {
-      const share = value / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
   const ground = box => {
     const colour = box ? getComputedStyle(box).backgroundColor : "rgb(255, 255, 255)";
     return /, 0\\)$|transparent/.test(colour) ? ground(box.parentElement) : colour;
@@ -44,9 +39,8 @@ HERE = """() => {
   if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) {
     wrong.push("no outline");
   } else {
-    const [one, other] = [style.outlineColor, ground(part.parentElement)].map(luminance);
-    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-    if (contrast < 3) { wrong.push(`outline of contrast ${contrast.toFixed(1)}`); }
+    const found = contrast(style.outlineColor, ground(part.parentElement));
+    if (found < 3) { wrong.push(`outline of contrast ${found.toFixed(1)}`); }
   }
   const box = part.getBoundingClientRect();
   const visible = [...part.getClientRects()].some(line => {
@@ -62,6 +56,7 @@ HERE = """() => {
     wrong: wrong.join(", "),
   };
 }"""
+)
 
 
 def walk(page) -> tuple[list[str], list[str]]:

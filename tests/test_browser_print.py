@@ -5,7 +5,7 @@ import re
 
 import pypdf
 import pytest
-from helpers_browser import pages
+from helpers_browser import CONTRAST, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -13,19 +13,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 PAPER = {"width": 672, "height": 980}
 PRINTED = [page for page in pages() if page not in ("search", "404")]
 
-LOOK = """() => {
+LOOK = (
+    f"() => {{{CONTRAST}"
+    + """
+  const paper = "rgb(255, 255, 255)";
   const lost = [];
   const note = (why, part) => lost.push(`${why}: ${part.outerHTML.slice(0, 120)}`);
   const shown = {contentVisibilityAuto: true, opacityProperty: true, visibilityProperty: true};
   const width = document.documentElement.clientWidth;
-  const channel = value => {
-    const share = value / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  };
-  const contrast = colour => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(channel);
-    return 1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05);
-  };
   // the MathML is for the ear and has no place on paper, but has a width
   document.querySelectorAll(".katex-mathml").forEach(part => part.remove());
   for (const part of document.querySelectorAll("article, article *")) {
@@ -34,7 +29,7 @@ LOOK = """() => {
     if (part.getBoundingClientRect().right > width + 1) note("beyond the paper", part);
     const text = [...part.childNodes].some(node => node.nodeType === 3 && node.data.trim());
     if (text && part.checkVisibility(shown) && !part.matches(".landmark-paper, figcaption")) {
-      if (contrast(getComputedStyle(part).color) < 4.5) note("pale", part);
+      if (contrast(getComputedStyle(part).color, paper) < 4.5) note("pale", part);
     }
     if (part.matches(".lesson-map svg, .katex-html, img, pre") && !part.checkVisibility(shown)) {
       note("not to be seen", part);
@@ -52,6 +47,7 @@ LOOK = """() => {
   }
   return lost.slice(0, 8);
 }"""
+)
 
 
 def unfit(page) -> list[str]:

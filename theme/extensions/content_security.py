@@ -1,9 +1,10 @@
 """Tell the browser to load and run nothing but what the site itself holds.
 
 Each page states a Content-Security-Policy. Of inline code only what the theme is known to write is
-allowed, by the hash of its text. Any other script, style sheet or style that slips in, in an output
-or by an accident, fails the build, and would not be run. A page can't say who may frame it, nor
-have breaches reported: only a server can.
+allowed, by the hash of its text. Any other script or style sheet that slips in, in an output or by
+an accident, fails the build, and would not be run; nor would a style or a handler of one element,
+for which no exception is made. A page can't say who may frame it, nor have breaches reported: only
+a server can.
 """
 
 import re
