@@ -3,8 +3,8 @@
 import re
 
 import nbformat
-import pytest
-from helpers_book import ROOT, build, tiny_book, tiny_lesson
+from helpers_book import build, tiny_book, tiny_lesson
+from lesson_code import every_lesson, every_notebook
 
 HEAD = """# Lesson 07: Tiny
 
@@ -42,7 +42,7 @@ def test_head_is_one_box_of_three_parts_in_their_order(tmp_path):
     assert "An opening" not in head and "no more" not in head
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "lessons").glob("*.ipynb")), ids=lambda p: p.stem)
+@every_notebook
 def test_every_lesson_has_all_parts_of_a_head(path):
     text = nbformat.read(path, 4).cells[0].source
     names = re.findall(r"^\*\*(You will|How it goes|You need|It takes)\*\*", text, re.MULTILINE)
@@ -71,10 +71,7 @@ def stated_time(notebook) -> int:
     return int(found[1])
 
 
-LESSONS = [p for p in sorted((ROOT / "lessons").glob("*.ipynb")) if "exercises" not in p.stem]
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@every_lesson
 def test_time_to_read_is_what_the_length_says(path):
     notebook = nbformat.read(path, 4)
     fewest, most = reading_times(notebook)
