@@ -5,7 +5,7 @@ from pathlib import Path
 import browser as chromium
 import pytest
 from helpers_book import PUBLISHED, build, copy_repository
-from helpers_browser import FLAGS, serve
+from helpers_browser import serve
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +32,6 @@ def browser():
     path = chromium.find()
     assert path, "no Chromium found; run `python tools/browser.py`"
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        started = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
         yield started
         started.close()

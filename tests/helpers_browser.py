@@ -12,10 +12,6 @@ from pathlib import Path
 import yaml
 from helpers_book import ROOT
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
-    "--disable-sync --no-first-run"
-).split()
 TEXT = {".html", ".css", ".js", ".svg", ".json", ".txt", ".xml", ".md", ".ipynb"}
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}

@@ -13,6 +13,11 @@ import sys
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+# How the tests and `make pdf` start it: alone, asking nobody for anything.
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
+    "--disable-sync --no-first-run"
+).split()
 DEBIAN = Path("/etc/debian_version")
 INSTALL = "apt-get install -y -q --no-install-recommends chromium fonts-liberation"
 

@@ -24,7 +24,6 @@ sys.path.append(str(ROOT / "theme/extensions"))
 
 from pdf_links import book_file, page_file  # noqa: E402
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PATIENCE = 300_000  # milliseconds for one page; the whole book takes a quarter of a minute
 
 # Has every image loaded, and sees to links that lead to other files. These would name a folder of
@@ -137,7 +136,9 @@ def print_all(pages: list[str], verbose: bool = False) -> list[str]:
     name = ""
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium.find(), args=FLAGS)
+            browser = playwright.chromium.launch(
+                executable_path=chromium.find(), args=chromium.FLAGS
+            )
             for source, name in files:
                 if name:
                     print_page(browser, source, FRESH / "html" / name)
