@@ -1,5 +1,7 @@
 """`make test` finds a Chromium, installs one where it may, and else says what to do."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import browser
@@ -17,6 +19,7 @@ def machine(tmp_path, monkeypatch):
         return SimpleNamespace(returncode=0, stdout="", stderr="")
 
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(browser, "places", lambda *_: [])
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setattr(browser, "is_root_on_debian", lambda: False)
     monkeypatch.setattr(browser.subprocess, "run", run)
@@ -24,8 +27,12 @@ def machine(tmp_path, monkeypatch):
 
 
 def add_program(folder, name: str) -> str:
-    """Put a program that does nothing into a folder, and return its path."""
-    path = folder / name
+    """Put a program that does nothing into a folder, and return its path.
+
+    Windows finds a program without its suffix, which is in capitals in what it answers.
+    """
+    path = folder / (f"{name}.EXE" if sys.platform == "win32" else name)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("#!/bin/sh\n")
     path.chmod(0o755)
     return str(path)
@@ -47,7 +54,69 @@ def test_the_variable_goes_before_the_path(machine, monkeypatch):
     assert browser.find() == own
 
 
-def test_variable_that_names_nothing_fails_and_installs_nothing(machine, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "system, place",
+    [
+        ("darwin", "home/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+        ("darwin", "home/Applications/Chromium.app/Contents/MacOS/Chromium"),
+        ("win32", "programs/Google/Chrome/Application/chrome.exe"),
+        ("win32", "programs/Chromium/Application/chrome.exe"),
+        ("linux", "home/.cache/ms-playwright/chromium-1234/chrome-linux64/chrome"),
+        ("linux", "home/.cache/ms-playwright/chromium-1234/chrome-linux-arm64/chrome"),
+        (
+            "darwin",
+            "home/Library/Caches/ms-playwright/chromium-1234/chrome-mac-arm64/"
+            "Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing",
+        ),
+        (
+            "win32",
+            "home/AppData/Local/ms-playwright/chromium-1234/chrome-win64/chrome.exe",
+        ),
+    ],
+)
+def test_browser_that_is_not_on_the_path_is_found_where_the_system_keeps_it(
+    tmp_path, system, place
+):
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    variables = {"PROGRAMFILES": str(tmp_path / "programs")}
+    found = browser.places(system, tmp_path / "home", variables)
+    assert tmp_path / place in found
+    other = "linux" if system == "win32" else "win32"
+    assert tmp_path / place not in browser.places(other, tmp_path / "home", variables)
+
+
+def test_macos_keeps_programs_for_all_users_too(tmp_path):
+    found = browser.places("darwin", tmp_path, {})
+    assert found[0].as_posix() == (
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+    )
+
+
+def test_the_newest_of_playwrights_own_is_taken_and_its_folder_may_be_named(tmp_path):
+    for number in (999, 1234, 1100):
+        folder = tmp_path / f"own/chromium-{number}/chrome-linux64"
+        folder.mkdir(parents=True)
+        (folder / "chrome").touch()
+    variables = {"PLAYWRIGHT_BROWSERS_PATH": str(tmp_path / "own")}
+    found = browser.places("linux", tmp_path, variables)
+    assert [path.parts[-3] for path in found] == [
+        "chromium-1234",
+        "chromium-1100",
+        "chromium-999",
+    ]
+
+
+def test_what_is_on_the_path_goes_before_other_places(machine, monkeypatch):
+    own = Path(add_program(machine.folder / "elsewhere", "chrome"))
+    monkeypatch.setattr(browser, "places", lambda *_: [machine.folder / "absent", own])
+    assert browser.find() == str(own)
+    assert browser.find() != add_program(machine.folder, "chromium") == browser.find()
+
+
+def test_variable_that_names_nothing_fails_and_installs_nothing(
+    machine, monkeypatch, capsys
+):
     add_program(machine.folder, "chromium")
     monkeypatch.setenv("CHROMIUM", "/nowhere/chromium")
     monkeypatch.setattr(browser, "is_root_on_debian", lambda: True)
@@ -58,7 +127,9 @@ def test_variable_that_names_nothing_fails_and_installs_nothing(machine, monkeyp
 
 def test_without_rights_the_command_is_printed_and_nothing_is_run(machine, capsys):
     assert browser.main() == 1
-    assert f"sudo {browser.INSTALL}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"sudo {browser.INSTALL}" in said
+    assert "-m playwright install chromium" in said
     assert machine.ran == []
 
 
@@ -72,7 +143,10 @@ def test_root_on_debian_installs_by_apt(machine, monkeypatch, capsys):
     monkeypatch.setattr(browser, "is_root_on_debian", lambda: True)
     monkeypatch.setattr(browser.subprocess, "run", run)
     assert browser.main() == 0
-    assert [command[:2] for command in machine.ran] == [["apt-get", "update"], ["apt-get", "install"]]
+    assert [command[:2] for command in machine.ran] == [
+        ["apt-get", "update"],
+        ["apt-get", "install"],
+    ]
 
 
 def test_installation_that_fails_is_shown(machine, monkeypatch, capsys):

@@ -2,14 +2,16 @@
 
     .venv/full/bin/python tools/browser.py
 
-The variable CHROMIUM names one; else it is looked for on PATH. Where there is none, root on Debian
-gets it by apt. Anybody else is told the command, and this fails.
+The variable CHROMIUM names one; else it is looked for on PATH, then where macOS and Windows install
+programs, which is not on PATH, and last where `playwright install` puts its own. Where there is
+none, root on Debian gets it by apt. Anybody else is told the command, and this fails.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -19,7 +21,40 @@ FLAGS = (
     "--disable-sync --no-first-run"
 ).split()
 DEBIAN = Path("/etc/debian_version")
+# Below a folder for programs: that of macOS, and those of Windows, which variables name.
+APPS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
+EXE = ("Google/Chrome/Application/chrome.exe", "Chromium/Application/chrome.exe")
+PROGRAM_FILES = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+# Below Playwright's folder, in which a newer Chromium has a higher number.
+PLAYWRIGHT = (
+    "chromium-*/chrome-linux*/chrome",
+    "chromium-*/chrome-mac*/*.app/Contents/MacOS/*",
+    "chromium-*/chrome-win*/chrome.exe",
+)
 INSTALL = "apt-get install -y -q --no-install-recommends chromium fonts-liberation"
+
+
+def places(system: str, home: Path, variables: Mapping[str, str]) -> list[Path]:
+    """Return the files that may be a Chromium although it is not on PATH, best first.
+
+    Arguments: the system as `sys.platform` names it, the home folder, and the environment's
+    variables. Only Playwright's own are known to exist.
+    """
+    if system == "win32":
+        folders = [Path(variables[name]) for name in PROGRAM_FILES if variables.get(name)]
+        found = [folder / program for folder in folders for program in EXE]
+        cache = home / "AppData/Local"
+    elif system == "darwin":
+        folders = [Path("/Applications"), home / "Applications"]
+        found = [folder / program for folder in folders for program in APPS]
+        cache = home / "Library/Caches"
+    else:
+        found = []
+        cache = home / ".cache"
+    own = Path(variables.get("PLAYWRIGHT_BROWSERS_PATH") or cache / "ms-playwright")
+    newest = [path for pattern in PLAYWRIGHT for path in own.glob(pattern)]
+    newest.sort(key=lambda path: int(path.relative_to(own).parts[0].rpartition("-")[2]))
+    return found + newest[::-1]
 
 
 def find() -> str | None:
@@ -27,8 +62,10 @@ def find() -> str | None:
 
     What CHROMIUM names is taken or nothing is: a slip of the pen must not go unseen.
     """
-    names = (os.environ["CHROMIUM"],) if os.environ.get("CHROMIUM") else NAMES
-    return next((path for name in names if (path := shutil.which(name))), None)
+    if os.environ.get("CHROMIUM"):
+        return shutil.which(os.environ["CHROMIUM"])
+    elsewhere = map(str, places(sys.platform, Path.home(), os.environ))
+    return next((path for name in (*NAMES, *elsewhere) if (path := shutil.which(name))), None)
 
 
 def is_root_on_debian() -> bool:
@@ -62,7 +99,8 @@ def main() -> int:
     print(
         "error: no Chromium found, to open and print the pages with. On Debian and Ubuntu: "
         f"sudo {INSTALL}; elsewhere install Chromium or Chrome, and set CHROMIUM to its path "
-        "when it is not on PATH",
+        "when it is not found; or let Playwright fetch one: "
+        f"{Path(sys.executable).as_posix()} -m playwright install chromium",
         file=sys.stderr,
     )
     return 1
