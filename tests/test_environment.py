@@ -1,5 +1,6 @@
 """tools/environment.py leaves an environment whole, whatever state it finds it in."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,6 +25,21 @@ def write_wheel(folder: Path, package: str, version: str, more: str = "") -> Non
         archive.writestr(f"{info}/RECORD", f"{package}.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n")
 
 
+def lock(root: Path) -> None:
+    """Write the locks of a project as `make pins` does: versions, and hashes of the files."""
+    for name, files in [
+        ("book", ["requirements-book.txt"]),
+        ("full", ["requirements-book.txt", "requirements.txt"]),
+        ("assets", ["requirements-assets.txt"]),
+    ]:
+        lines = []
+        for package, version in environment.pins(*(root / file for file in files)).items():
+            wheel = root.parent / f"wheels/{package}-{version}-py3-none-any.whl"
+            digest = hashlib.sha256(wheel.read_bytes() if wheel.exists() else b"").hexdigest()
+            lines.append(f"{package}=={version} \\\n    --hash=sha256:{digest}\n")
+        (root / environment.LOCKED[name]).write_text("".join(lines))
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
     """A project whose requirements are tiny packages from a folder: pip asks no network."""
@@ -42,6 +58,7 @@ def project(tmp_path, monkeypatch) -> Path:
     (root / "requirements.txt").write_text("-r requirements-book.txt\nbeta==1.0\n")
     (root / "requirements-assets.txt").write_text("gamma==1.0\n")
     (root / "constraints.txt").write_text("")
+    lock(root)
     return root
 
 
@@ -68,8 +85,13 @@ def test_made_once_then_left_alone_until_something_changed(project):
     assert stamp.stat().st_mtime_ns == before
 
     (project / "requirements-book.txt").write_text("alpha==2.0\n")
+    stale = run_tool(project, "environment.py", "book")
+    assert stale.returncode == 1
+    assert "alpha should be 2.0, and is 1.0" in stale.stderr
+    assert "run `make pins`, which renews locked-book.txt" in stale.stderr
+    lock(project)
     changed = run_tool(project, "environment.py", "book")
-    assert "the requirements" in changed.stdout and has(project, "book", "alpha") == "2.0"
+    assert "it was never finished" in changed.stdout and has(project, "book", "alpha") == "2.0"
 
 
 @pytest.mark.slow
@@ -126,11 +148,42 @@ def test_moved_folder_and_broken_stamp_are_noticed(project, tmp_path):
 @pytest.mark.slow
 def test_failed_installation_says_what_to_do_and_is_not_trusted(project):
     (project / "requirements-book.txt").write_text("alpha==9.9\n")
+    lock(project)
     failed = run_tool(project, "environment.py", "book")
     assert failed.returncode == 1
     assert "alpha==9.9" in failed.stderr, "what pip said"
-    assert "error: could not install requirements-book.txt" in failed.stderr
+    assert "error: could not install locked-book.txt" in failed.stderr
     assert environment.complaint("book", project) == "it was never finished"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package, lock_of", [("alpha", "book"), ("gamma", "assets")])
+def test_planted_other_file_of_the_same_version_is_refused(project, package, lock_of):
+    wheel = project.parent / f"wheels/{package}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("planted.py", "")
+    failed = run_tool(project, "environment.py", "book")
+    assert failed.returncode == 1
+    assert "DO NOT MATCH THE HASHES" in failed.stderr
+    assert f"could not install locked-{lock_of}.txt" in failed.stderr
+
+
+@pytest.mark.slow
+def test_planted_requirement_that_no_lock_has_is_refused(project):
+    write_wheel(project.parent / "wheels", "delta", "1.0")
+    write_wheel(project.parent / "wheels", "beta", "1.0", "Requires-Dist: delta\n")
+    (project / "locked-full.txt").write_text((project / "locked-book.txt").read_text())
+    failed = run_tool(project, "environment.py", "full")
+    assert failed.returncode == 1
+    assert "error: beta, delta: not in locked-full.txt; run `make pins`" in failed.stderr
+
+
+def test_only_torch_and_what_it_brings_may_go_without_a_hash():
+    names = ["torch", "triton", "nvidia-nccl-cu13", "cuda-toolkit", "torch-geometric", "numpy"]
+    free = [name for name in names if environment.UNLOCKED.fullmatch(name)]
+    assert free == ["torch", "triton", "nvidia-nccl-cu13", "cuda-toolkit"]
+    present = dict.fromkeys(["pip", "torch", "cuda-x", "evil"], "1.0")
+    assert environment.unlocked(present, "full", ROOT) == ["evil"]
 
 
 class Done:
@@ -170,8 +223,14 @@ def test_small_torch_comes_first_and_through_binder(project, monkeypatch):
     monkeypatch.setattr(environment, "installed", lambda folder: versions)
     environment.make("full", project, "cpu", run=note)
     files = [Path(command[-1]).relative_to(project).as_posix() for command in commands[1:]]
-    assert files == ["binder/requirements.txt", "requirements.txt", "requirements-assets.txt"]
-    assert all(str(project / "constraints.txt") in command for command in commands[1:3])
+    assert files == [
+        "locked-full.txt",
+        "binder/requirements.txt",
+        "requirements.txt",
+        "locked-assets.txt",
+    ]
+    assert all(str(project / "constraints.txt") in command for command in commands[2:4])
+    assert all("--require-hashes" in commands[place] for place in (1, 4))
 
 
 def test_wish_about_torch_is_checked_and_changes_nothing_in_the_book():

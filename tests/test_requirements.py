@@ -7,22 +7,24 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from environment import normalise, pins, requirement_files
+from environment import LOCKED, UNLOCKED, normalise, pins, requirement_files
 from helpers_book import ROOT, files_of_repository
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from pins import LEFT_OUT, OLDEST_PYTHON
+from pins import LEFT_OUT, OLDEST_PYTHON, without_unlocked
 
 BOOK = ROOT / "requirements-book.txt"
 FULL = ROOT / "requirements.txt"
 ASSETS = ROOT / "requirements-assets.txt"
 BINDER = ROOT / "binder/requirements.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
+LOCKS = {name: ROOT / file for name, file in LOCKED.items()}
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return a requirement file's lines without comments and empty ones."""
-    lines = [line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return a requirement file's lines without comments, hashes and empty ones."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [re.sub(r"#.*|;.*|--hash=.*", "", line).strip() for line in text.splitlines()]
     return [line for line in lines if line]
 
 
@@ -33,7 +35,9 @@ def inexact(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "path", [BOOK, FULL, ASSETS, BINDER, CONSTRAINTS], ids=lambda path: path.name
+    "path",
+    [BOOK, FULL, ASSETS, BINDER, CONSTRAINTS, *LOCKS.values()],
+    ids=lambda path: path.name,
 )
 def test_every_version_is_exact_and_public(path):
     assert inexact(lines_of(path)) == []
@@ -65,6 +69,89 @@ def test_constraints_say_how_they_are_made_and_repeat_nothing():
     pinned = pins(CONSTRAINTS)
     assert not set(pinned) & set(pins(*requirement_files("full", ROOT)))
     assert [package for package in pinned if LEFT_OUT.fullmatch(package)] == []
+
+
+def lock_faults(text: str, wanted: dict[str, str], allowed: dict[str, str]) -> list[str]:
+    """Return what is wrong with a lock's text, one line a fault.
+
+    Arguments: the text, the versions it must have, and those that it may have; what is in none of
+    them only other systems need, so its line must say which.
+    """
+    found, locked = [], {}
+    for line in re.sub(r"^#.*", "", text, flags=re.M).replace("\\\n", " ").split("\n"):
+        if not line.strip():
+            continue
+        match = re.match(
+            r"([\w.-]+)==([\w.]+)( ;[^#]*?)?((?: +--hash=sha256:[0-9a-f]{64})+)$", line
+        )
+        if not match:
+            found.append(f"{line.split()[0]} is not one version with hashes")
+            continue
+        package, version, marker, _ = match.groups()
+        locked[package] = version
+        if UNLOCKED.fullmatch(package):
+            found.append(f"{package} depends on the machine")
+        if package in allowed and allowed[package] != version:
+            found.append(f"{package} is {version} and should be {allowed[package]}")
+        if package not in allowed and not marker and not LEFT_OUT.fullmatch(package):
+            found.append(f"{package} is pinned nowhere else")
+    missing = {p for p in wanted if not UNLOCKED.fullmatch(p)} - set(locked)
+    return found + [f"{package} is missing" for package in sorted(missing)]
+
+
+def versions_for(name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the versions that a lock must have, and those that it may have."""
+    if name == "assets":
+        return pins(ASSETS), pins(ASSETS)
+    everything = pins(BOOK, FULL, CONSTRAINTS)
+    direct = pins(BOOK) if name == "book" else pins(BOOK, FULL)
+    here = needed_by(set(direct))
+    return {p: everything[p] for p in here if p in everything}, everything
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_have_the_same_versions_and_all_of_them_with_hashes(name):
+    text = LOCKS[name].read_text(encoding="utf-8")
+    assert "make pins" in text.splitlines()[0]
+    assert lock_faults(text, *versions_for(name)) == []
+
+
+def test_locks_have_what_other_systems_need():
+    windows, macos = {"colorama"}, {"appnope"}
+    assert windows | macos <= set(pins(LOCKS["book"]))
+    assert windows | macos | {"pywinpty"} <= set(pins(LOCKS["full"]))
+    assert not {"torch", "jupyterlab", "numpy"} & set(pins(LOCKS["book"]))
+    assert LOCKS["book"].read_text(encoding="utf-8").count("--hash=") > 1000, "files of all systems"
+
+
+@pytest.mark.parametrize(
+    "old, new, fault",
+    [
+        ("sphinx==7.4.7", "sphinx==7.4.6", "sphinx is 7.4.6 and should be 7.4.7"),
+        ("sphinx==7.4.7", "also==1.0\nsphinx==7.4.7", "also==1.0 is not one version with hashes"),
+        ("sphinx==7.4.7", "sfinx==7.4.7", "sfinx is pinned nowhere else"),
+        ("sphinx==7.4.7", "sfinx==7.4.7", "sphinx is missing"),
+        ("sphinx==7.4.7", "torch==2.13.0", "torch depends on the machine"),
+        ("sphinx==7.4.7", "sphinx>=7.4.7", "sphinx>=7.4.7 is not one version with hashes"),
+    ],
+)
+def test_planted_fault_in_a_lock_is_found(old, new, fault):
+    text = LOCKS["book"].read_text(encoding="utf-8")
+    assert text.count(f"\n{old} ") == 1
+    found = lock_faults(text.replace(f"\n{old} ", f"\n{new} "), *versions_for("book"))
+    assert fault in found
+
+
+def test_planted_missing_hash_is_found():
+    text = LOCKS["assets"].read_text(encoding="utf-8")
+    short = re.sub(r" \\\n    --hash=sha256:\w+", "", text)
+    assert short != text
+    assert len(lock_faults(short, *versions_for("assets"))) == 2
+
+
+def test_make_pins_leaves_torch_out_of_a_lock_and_nothing_else():
+    text = "# a\ncuda-x==1 \\\n    --hash=1\nsix==1 \\\n    --hash=2\ntorch==3 \\\n    --hash=3\n"
+    assert without_unlocked(text) == "# a\nsix==1 \\\n    --hash=2\n"
 
 
 def needed_by(direct: set[str]) -> set[str]:

@@ -8,6 +8,8 @@ counts as whole only when its stamp, written last, fits the requirement files, t
 the environment's own place, and when the packages noted in the stamp are still there. Anything
 else is made again from nothing: a half-finished installation cannot be told from a good one.
 
+What is installed is locked: the locked-*.txt have the hash of every file, and pip refuses another. Torch has none, since its build depends on the machine; nothing else goes without.
+
 With TORCH=cpu in the environment, torch comes from PyTorch's own index of builds for processors
 only (named in binder/requirements.txt). Linux otherwise gets the CUDA build, gigabytes larger.
 """
@@ -32,9 +34,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = {"book": "requirements-book.txt", "full": "requirements.txt"}
 ASSETS = "requirements-assets.txt"
+LOCKED = {"book": "locked-book.txt", "full": "locked-full.txt", "assets": "locked-assets.txt"}
 CONSTRAINTS = "constraints.txt"
 CPU_REQUIREMENTS = "binder/requirements.txt"
 STAMP = "course-stamp.json"
+# Which file of these packages fits depends on the machine, so they have no hash.
+UNLOCKED = re.compile(r"(torch|triton|nvidia-.*|cuda-.*)")
 
 # Settings that would send pip's work, or Python's imports, somewhere else than the environment.
 MISLEADING = {"PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
@@ -97,7 +102,8 @@ def installed(environment: Path) -> dict[str, str]:
 def fingerprint(name: str, root: Path) -> str:
     """Return a hash of all that decides what an environment must be."""
     parts = [str(root / ".venv" / name), "%d.%d" % sys.version_info[:2]]
-    for path in [*requirement_files(name, root), root / CONSTRAINTS]:
+    locks = [root / LOCKED[name], root / LOCKED["assets"]]
+    for path in [*requirement_files(name, root), *locks, root / CONSTRAINTS]:
         parts.append(path.read_text(encoding="utf-8"))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -134,12 +140,25 @@ def pip_commands(name: str, root: Path, torch: str) -> list[list[str]]:
     """
     if torch not in ("", "cpu"):
         raise Failure(f"TORCH={torch} is not known; say TORCH=cpu, or leave it out")
-    files = [REQUIREMENTS[name]]
-    if name == "full" and torch == "cpu":
-        files.insert(0, CPU_REQUIREMENTS)
-    constraints = ["-c", str(root / CONSTRAINTS)]
-    commands = [["install", *constraints, "-r", str(root / file)] for file in files]
-    return [*commands, ["install", "--no-deps", "-r", str(root / ASSETS)]]
+    commands = [["install", "--require-hashes", "-r", str(root / LOCKED[name])]]
+    if name == "full":
+        files = [CPU_REQUIREMENTS] if torch == "cpu" else []
+        constraints = ["-c", str(root / CONSTRAINTS)]
+        for file in [*files, REQUIREMENTS[name]]:
+            commands.append(["install", *constraints, "-r", str(root / file)])
+    assets = ["--require-hashes", "--no-deps", "-r", str(root / LOCKED["assets"])]
+    return [*commands, ["install", *assets]]
+
+
+def unlocked(present: dict[str, str], name: str, root: Path) -> list[str]:
+    """Return the packages of an environment that were installed without a hash, and should not be.
+
+    Arguments: name and version of all that is installed, the environment's name, and the root.
+    """
+    locked = pins(root / LOCKED[name], root / LOCKED["assets"])
+    others = {"pip", "setuptools"}  # a new environment has them
+    known = others | set(locked)
+    return sorted(p for p in present if p not in known and not UNLOCKED.fullmatch(p))
 
 
 def make(name: str, root: Path, torch: str = "", run=subprocess.run) -> None:
@@ -186,9 +205,14 @@ def make(name: str, root: Path, torch: str = "", run=subprocess.run) -> None:
         # A local label (`2.13.0+cpu`) names the build, not the version.
         if found is None or found.partition("+")[0] != version:
             raise Failure(
-                f"{package} should be {version}, and is {found or 'missing'}; "
-                f"mend its line in {REQUIREMENTS[name]} or {CONSTRAINTS}"
+                f"{package} should be {version}, and is {found or 'missing'}; mend its line in "
+                f"{REQUIREMENTS[name]}, and run `make pins`, which renews {LOCKED[name]}"
             )
+    others = unlocked(present, name, root)
+    if others:
+        raise Failure(
+            f"{', '.join(others)}: not in {LOCKED[name]}; run `make pins`, which renews it"
+        )
 
     stamp = {"fingerprint": fingerprint(name, root), "installed": present}
     unfinished = environment / (STAMP + ".new")
