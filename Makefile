@@ -3,6 +3,7 @@
 PYTHON ?= python3
 TORCH ?=
 LESSON ?=
+OLD ?=
 export TORCH
 
 # One thread a process: more threads than cores make the small models of the lessons slower.
@@ -12,7 +13,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf archive preview test check faults matrix run long record handout bench pins clean book-environment full-environment
+.PHONY: help book pdf archive verify changes preview test check faults matrix run long record handout bench links audit pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -26,6 +27,12 @@ pdf: full-environment  ## build the book with a PDF of each lesson and of the wh
 
 archive: book-environment  ## the site as one zip, to read from a folder
 	@$(BOOK) tools/make_archive.py
+
+verify: book-environment  ## refuse the built site if it lacks a page or a file
+	@$(BOOK) tools/check_site.py
+
+changes: book-environment  ## the pages that differ: make changes OLD=folder/of/the/older/site
+	@$(BOOK) tools/changed_pages.py "$(OLD)"
 
 preview: book-environment  ## build, serve on this machine only, rebuild on save
 	@$(BOOK) tools/preview.py
@@ -60,7 +67,13 @@ handout: full-environment  ## copies of the exercises without worked answers, fo
 bench: full-environment  ## measure time and memory of builds and lessons, and their growth
 	@$(FULL) tools/bench.py
 
-pins:  ## write constraints.txt again after a change of requirements
+links: book-environment  ## ask every address outside the book whether it still answers
+	@$(BOOK) tools/check_links.py
+
+audit: full-environment  ## look the locked packages up among the known weaknesses
+	@$(FULL) tools/audit.py
+
+pins:  ## write constraints.txt and the locks again after a change of requirements
 	@$(PYTHON) tools/pins.py
 
 clean:  ## remove the environments and all that was built

@@ -1,68 +1,307 @@
-"""The workflows run a laptop's commands, may do little, and cannot look green by a trick."""
+"""The workflows run the README's commands, may do little, and cannot look green by a trick.
+
+Two linters read them as well: GitHub's own schema, which check-jsonschema carries, and zizmor, which
+looks for weak spots. A third, actionlint, runs on GitHub only (see ci.yml).
+"""
 
 import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 import yaml
 from helpers_book import ROOT
 
-WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
-TRICKS = ["continue-on-error", "|| true", "set +e", "if: always()", "exit 0"]
-PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+FOLDER = ROOT / ".github/workflows"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.y*ml"))}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+BRANCH = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["branch"]
+
+TRICKS = ["continue-on-error", "|| true", "|| :", "set +e", "always()", "exit 0", "--exit-zero"]
+PRIVILEGED = ["pull_request_target", "workflow_run", "secrets.", "self-hosted"]
+PINNED = re.compile(
+    r"[\w.-]+/[\w./-]+@[0-9a-f]{40}|docker://[\w./-]+:[\w.]+@sha256:[0-9a-f]{64}"
+    r"|\./\.github/workflows/[\w-]+\.yml"
+)
+# What each job may do beyond reading the code; no other may do anything more.
+MAY = {
+    ("publish", "build"): {"contents": "read", "pages": "read"},
+    ("publish", "deploy"): {"pages": "write", "id-token": "write"},
+    ("scheduled", "report"): {"contents": "read", "actions": "read", "issues": "write"},
+}
+# Commands that are neither in the Makefile nor in the README, since only a workflow needs them.
+OWN = [
+    "git worktree add --detach ../before HEAD^1",
+    'cat _build/changes.md >> "$GITHUB_STEP_SUMMARY"',
+    "python3 tools/scheduled_issue.py",
+]
+MAKE = re.compile(
+    r"make (?:--silent )?(?:-C \.\./before )?(?P<verb>[a-z-]+|\"\$VERB\")"
+    r"(?: TORCH=cpu)?(?: OLD=\.\./before/_build/html > _build/changes\.md)?"
+)
 
 
-def faults(text: str) -> list[str]:
-    """Return what is wrong with a workflow's text, one line a fault."""
-    found = [f"{trick} hides a failure" for trick in TRICKS if trick in text]
-    workflow = yaml.safe_load(text)
-    if workflow.get("permissions") != {"contents": "read"}:
-        found.append("permissions must be `contents: read`")
-    for job in workflow["jobs"].values():
-        for step in job["steps"]:
-            if "uses" in step and not PINNED.fullmatch(step["uses"]):
-                found.append(f"{step['uses']} is not pinned to a commit")
+def triggers(text: str) -> dict:
+    """Return what starts a workflow. YAML 1.1 reads the key `on` as true."""
+    return yaml.safe_load(text)[True]
+
+
+def jobs(text: str) -> dict:
+    """Return the jobs of a workflow."""
+    return yaml.safe_load(text)["jobs"]
+
+
+def commands(job: dict) -> list[str]:
+    """Return the command lines of a job."""
+    lines = [line for step in job.get("steps", []) for line in step.get("run", "").splitlines()]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def unpinned(text: str, job: dict) -> list[str]:
+    """Return what a job uses that may change without us, and pins without a version beside them."""
+    found = []
+    for step in [job, *job.get("steps", [])]:
+        used = step.get("uses")
+        if used and not PINNED.fullmatch(used):
+            found.append(f"{used} is not pinned to a commit")
+        elif used and used.startswith("actions/"):
+            if not re.search(rf"{re.escape(used)} # v\d+\.\d+\.\d+$", text, re.M):
+                found.append(f"{used} does not say its version")
     return found
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_no_trick_little_power_pinned_actions(path):
-    assert faults(path.read_text(encoding="utf-8")) == []
+def power(name: str, text: str) -> list[str]:
+    """Return what a workflow may do and should not, and what it could be made to do."""
+    workflow = yaml.safe_load(text)
+    found = [f"{word} gives more than this needs" for word in PRIVILEGED if word in text]
+    if workflow.get("permissions") != {"contents": "read"}:
+        found.append("permissions must be `contents: read`")
+    for key, job in workflow["jobs"].items():
+        allowed = MAY.get((name, key), {"contents": "read"})
+        if job.get("permissions", {"contents": "read"}) != allowed:
+            found.append(f"job {key}: permissions must be {allowed}")
+        for step in job.get("steps", []):
+            kept = step.get("with", {}).get("persist-credentials")
+            if step.get("uses", "").startswith("actions/checkout@") and kept is not False:
+                found.append(f"job {key}: the checkout keeps the credentials")
+    return found
+
+
+def stray(text: str) -> list[str]:
+    """Return the command lines that are in neither Makefile nor README."""
+    found = []
+    for job in jobs(text).values():
+        verbs = job.get("strategy", {}).get("matrix", {}).get("verb", [])
+        for line in commands(job):
+            match = MAKE.fullmatch(line)
+            named = verbs if match and "$VERB" in match["verb"] else [match and match["verb"]]
+            if match and all(re.search(rf"^{verb}:", MAKEFILE, re.M) for verb in named) and named:
+                continue
+            if line not in OWN and f"\n{line}\n" not in README and f"`{line}`" not in README:
+                found.append(f"`{line}` is a command of neither Makefile nor README")
+    return found
+
+
+def faults(name: str, text: str) -> list[str]:
+    """Return what is wrong with a workflow, one line a fault."""
+    workflow = yaml.safe_load(text)
+    found = [f"{trick} hides a failure" for trick in TRICKS if trick in text]
+    found += power(name, text) + stray(text)
+    if not workflow.get("concurrency", {}).get("group"):
+        found.append("no concurrency is set")
+    for key, job in workflow["jobs"].items():
+        found += unpinned(text, job)
+        if "uses" not in job and not job.get("timeout-minutes"):
+            found.append(f"job {key} may hang for hours: no timeout-minutes")
+    for branches in [
+        (event or {}).get("branches")
+        for event in dict(triggers(text)).values()
+        if isinstance(event, dict)
+    ]:
+        if branches not in (None, [BRANCH]):
+            found.append(f"runs on {branches}, and the branch of _config.yml is {BRANCH}")
+    return found
+
+
+def test_there_are_three_workflows():
+    assert set(FILES) == {"ci", "publish", "scheduled"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_trick_little_power_known_commands_pinned_actions(name):
+    assert faults(name, TEXTS[name]) == []
+
+
+CHECKOUT = "@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 
 
 @pytest.mark.parametrize(
-    "old, new, fault",
+    "name, old, new, fault",
     [
-        ("make test", "make test || true", "hides a failure"),
-        ("timeout-minutes: 40", "continue-on-error: true", "hides a failure"),
-        ("contents: read", "contents: write", "permissions"),
-        ("@3d3c42e5aac5ba805825da76410c181273ba90b1", "@v7", "not pinned"),
+        ("ci", "make book", "make book || true", "hides a failure"),
+        ("ci", "timeout-minutes: 60", "continue-on-error: true", "hides a failure"),
+        ("ci", "timeout-minutes: 60", "", "job linux may hang"),
+        ("ci", "contents: read", "contents: write", "permissions"),
+        ("ci", "permissions:\n  contents: read\n", "", "permissions"),
+        ("ci", CHECKOUT, "@v7", "is not pinned"),
+        ("ci", CHECKOUT, CHECKOUT[:41], "does not say its version"),
+        ("ci", "actionlint:1.7.12@sha256:b193", "actionlint:1.7.12@sha256:", "is not pinned"),
+        ("ci", "  pull_request:", "  pull_request_target:", "gives more"),
+        ("ci", "persist-credentials: false", "persist-credentials: true", "keeps the credentials"),
+        ("ci", "make verify", "make everything", "`make everything` is a command of neither"),
+        ("ci", "make verify", "curl example.org", "`curl example.org` is a command of neither"),
+        ("ci", "concurrency:\n", "other:\n", "no concurrency"),
+        ("publish", "branches: [main]", "branches: [master]", "the branch of _config.yml"),
+        ("publish", "pages: read", "pages: write", "job build: permissions"),
+        ("publish", "      id-token: write", "      contents: write", "job deploy: permissions"),
+        ("scheduled", "links,", "likns,", '`make "$VERB" TORCH=cpu` is a command of neither'),
+        ("scheduled", "!cancelled()", "always()", "hides a failure"),
     ],
 )
-def test_planted_fault_is_found(old, new, fault):
-    text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
-    assert old in text
-    assert any(fault in line for line in faults(text.replace(old, new)))
+def test_planted_fault_is_found(name, old, new, fault):
+    assert old in TEXTS[name]
+    found = faults(name, TEXTS[name].replace(old, new))
+    assert any(fault in line for line in found), found
 
 
-def test_checks_run_on_main_and_pull_requests_with_the_same_commands():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
-    # YAML 1.1 reads the key `on` as true.
-    assert workflow[True] == {"push": {"branches": ["main"]}, "pull_request": None}
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-    assert [step["run"] for step in steps if "run" in step] == ["make book", "make test TORCH=cpu"]
+def windows_commands() -> list[str]:
+    """Return what the README says for Windows, but for the preview, which serves until it is stopped."""
+    block = re.search(r"```bat\n(.*?)```", README, re.S)[1]
+    lines = [line for line in block.splitlines() if line and "preview" not in line]
+    return [line for line in lines if not line.startswith("set ")]
 
 
-def test_the_scheduled_run_does_what_is_too_long_for_every_push():
-    text = (ROOT / ".github/workflows/scheduled.yml").read_text(encoding="utf-8")
-    job = yaml.safe_load(text)["jobs"]["checks"]
-    assert job["strategy"]["matrix"]["verb"] == ["faults", "long", "matrix"]
-    assert [step["run"] for step in job["steps"] if "run" in step] == ['make "$VERB" TORCH=cpu']
+def test_every_system_runs_what_the_readme_says_for_it():
+    ci = jobs(TEXTS["ci"])
+    assert ci["linux"]["strategy"]["matrix"]["runner"] == ["ubuntu-24.04", "ubuntu-24.04-arm"]
+    assert {commands(ci["linux"])[i] for i in (0, -1)} == {"make book", "make test TORCH=cpu"}
+    assert ci["macos"]["runs-on"].startswith("macos-")
+    assert commands(ci["macos"]) == ["make book", "make test"]
+    assert ci["windows"]["runs-on"].startswith("windows-")
+    assert commands(ci["windows"]) == windows_commands() and len(windows_commands()) == 4
+    settings = re.findall(r"^set (\w+)=(\w+)$", README, re.M)
+    assert dict(settings) == ci["windows"]["env"]
+    # of several commands in one step, Windows' shells report the failure of the last only
+    assert all("\n" not in step.get("run", "").strip() for step in ci["windows"]["steps"])
+    assert all(f"\n{command} " in README for command in ("make book", "make test"))
 
 
-def test_every_command_is_one_of_the_makefile():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for verb in ("book", "test", "faults", "long", "matrix"):
-        assert re.search(rf"^{verb}:.*## ", makefile, re.M), verb
+def test_line_ends_are_the_same_on_every_system():
+    lines = (ROOT / ".gitattributes").read_text(encoding="utf-8").splitlines()
+    assert "* text=auto eol=lf" in lines
+
+
+def skips(text: str) -> dict:
+    """Return the conditions of a workflow's jobs and steps, by the job's name."""
+    found = {}
+    for key, job in jobs(text).items():
+        conditions = [step["if"] for step in [job, *job.get("steps", [])] if "if" in step]
+        found |= {key: conditions} if conditions else {}
+    return found
+
+
+def gaps(publish: str, ci: str) -> list[str]:
+    """Return the ways in which a site could go out untested or not whole, one line each."""
+    found = []
+    steps = jobs(publish)
+    if triggers(ci) != {"pull_request": None, "workflow_call": None}:
+        found.append("ci must run on every pull request, and when it is called")
+    if triggers(publish) != {"push": {"branches": [BRANCH]}, "workflow_dispatch": None}:
+        found.append(f"publish must run on {BRANCH}, and by hand")
+    if steps["checks"].get("uses") != "./.github/workflows/ci.yml":
+        found.append("the checks are not those of ci")
+    if set(steps["deploy"].get("needs", [])) != {"checks", "build"}:
+        found.append("deploy does not wait for the checks and the build")
+    expected = ["make pdf TORCH=cpu", "make verify"]
+    if commands(steps["build"]) != expected:
+        found.append(f"build must run {expected}")
+    if "cache" in str(steps["build"]):
+        found.append("the build takes a cache")
+    upload = steps["build"]["steps"][-1]
+    if "upload-pages-artifact" not in upload.get("uses", ""):
+        found.append("something comes after the upload, and is not checked")
+    if upload.get("with") != {"path": "_build/html"}:
+        found.append("what is uploaded is not what was checked")
+    if skips(publish) != {"deploy": [f"github.ref == 'refs/heads/{BRANCH}'"]}:
+        found.append("a part of publish runs only under a condition")
+    if skips(ci) != {
+        "site": ["github.event_name == 'pull_request'"],
+        "linux": ["runner.arch == 'ARM64'"],
+    }:
+        found.append("a part of ci runs only under a condition")
+    return found
+
+
+def test_a_site_goes_out_only_whole_and_when_the_tests_of_its_commit_passed():
+    assert gaps(TEXTS["publish"], TEXTS["ci"]) == []
+
+
+@pytest.mark.parametrize(
+    "name, old, new, gap",
+    [
+        ("publish", "needs: [checks, build]", "needs: [build]", "does not wait"),
+        ("publish", "ci.yml #", "other.yml #", "not those of ci"),
+        ("publish", "make verify", "make help", "build must run"),
+        ("publish", "path: _build/html", "path: _build", "is not what was checked"),
+        (
+            "publish",
+            'python-version: "3.11"',
+            'python-version: "3.11"\n          cache: pip',
+            "cache",
+        ),
+        ("publish", "    timeout-minutes: 15", "    timeout-minutes: 15\n    if: failure()", ""),
+        ("publish", "if: github.ref == 'refs/heads/main'", "if: '!cancelled()'", "condition"),
+        ("publish", "branches: [main]", "branches: [gh-pages]", "must run on main"),
+        ("ci", "    name: macOS", "    name: macOS\n    if: false", "a part of ci"),
+        ("ci", "  workflow_call:", "  workflow_dispatch:", "when it is called"),
+        ("ci", "  pull_request:", "  pull_request: {branches: [x]}", "every pull request"),
+    ],
+)
+def test_planted_gap_before_publishing_is_found(name, old, new, gap):
+    texts = dict(TEXTS)
+    assert old in texts[name]
+    texts[name] = texts[name].replace(old, new)
+    found = gaps(texts["publish"], texts["ci"])
+    assert any(gap in line for line in found), found
+
+
+def test_the_published_site_knows_its_address():
+    build = jobs(TEXTS["publish"])["build"]["steps"]
+    ids = {step.get("id"): step.get("uses", "") for step in build}
+    assert ids["pages"].startswith("actions/configure-pages@")
+    (made,) = [step for step in build if step.get("run", "").startswith("make pdf")]
+    assert made["env"] == {"SITE_URL": "${{ steps.pages.outputs.base_url }}"}
+
+
+def test_a_pull_request_gets_the_site_and_the_list_of_changed_pages():
+    site = jobs(TEXTS["ci"])["site"]
+    lines = commands(site)
+    assert lines.index("make verify") > lines.index("make book")
+    upload = site["steps"][-1]
+    assert upload["uses"].startswith("actions/upload-artifact@")
+    assert upload["with"]["path"].split() == ["_build/html", "_build/changes.md"]
+    assert upload["with"]["if-no-files-found"] == "error"
+    # the parent that the older site is built from must have been fetched
+    assert site["steps"][0]["with"]["fetch-depth"] == 2 and "HEAD^1" in " ".join(lines)
+
+
+def test_the_weekly_run_does_what_is_too_long_or_comes_from_outside():
+    work = jobs(TEXTS["scheduled"])
+    (time,) = triggers(TEXTS["scheduled"])["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-7]", time["cron"]), "once a week"
+    verbs = {"faults", "long", "matrix", "links", "audit"}
+    assert verbs <= set(work["world"]["strategy"]["matrix"]["verb"])
+    assert work["world"]["strategy"]["fail-fast"] is False
+    assert commands(work["cold"]) == ["make book", "make test TORCH=cpu"]
+    assert "cache" not in str(work["cold"]["steps"])
+    assert work["report"]["if"] == "${{ !cancelled() }}"
+    assert set(work["report"]["needs"]) == set(work) - {"report"}
+    assert commands(work["report"]) == ["python3 tools/scheduled_issue.py"]
 
 
 def test_ci_run_calls_make_test_and_nothing_else():
@@ -73,3 +312,73 @@ def test_ci_run_calls_make_test_and_nothing_else():
         'cd "$(dirname "$0")/.."',
         "make test",
     ]
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess:
+    """Run a command, and return what it said."""
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def schema(*paths: Path) -> subprocess.CompletedProcess:
+    """Hold workflows to the schema that check-jsonschema carries; no network is asked."""
+    tool = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    return run(*tool, "vendor.github-workflows", *paths)
+
+
+def zizmor(folder: Path) -> subprocess.CompletedProcess:
+    """Have zizmor look at workflows, strictly, and ask no network."""
+    tool = Path(sysconfig.get_path("scripts")) / "zizmor"
+    return run(tool, "--offline", "--pedantic", "--strict-collection", "--no-progress", folder)
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """A copy of .github, and a function that changes a text in one of its workflows."""
+    copy = Path(shutil.copytree(ROOT / ".github", tmp_path / ".github"))
+
+    def plant(name: str, old: str, new: str) -> Path:
+        path = copy / f"workflows/{name}.yml"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        return path
+
+    return plant
+
+
+def test_workflows_keep_to_the_schema():
+    done = schema(*FILES.values())
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("runs-on:", "run-on:"),
+        ("timeout-minutes: 5\n", "timeout-minutes: soon\n"),
+        ("        with:\n          persist-credentials: false\n", "        withh: {}\n"),
+    ],
+)
+def test_planted_slip_is_seen_by_the_schema(planted, old, new):
+    assert schema(planted("ci", old, new)).returncode == 1
+
+
+def test_zizmor_finds_nothing():
+    done = zizmor(ROOT / ".github")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No findings to report" in done.stdout
+    assert sum(text.count("zizmor: ignore") for text in TEXTS.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "old, new, weakness",
+    [
+        ("make verify", "echo ${{ github.event.pull_request.title }}", "template-injection"),
+        ("permissions:\n  contents: read", "permissions: write-all", "excessive-permissions"),
+        (CHECKOUT, "@v7", "unpinned-uses"),
+        ("  pull_request:", "  pull_request_target:", "dangerous-triggers"),
+    ],
+)
+def test_planted_weak_spot_is_seen_by_zizmor(planted, old, new, weakness):
+    done = zizmor(planted("ci", old, new).parent.parent)
+    assert done.returncode != 0 and weakness in done.stdout
