@@ -4,6 +4,7 @@ import sys
 
 import matrix
 import pytest
+import yaml
 from helpers_book import ROOT
 
 HERE = "%d.%d" % sys.version_info[:2]
@@ -15,7 +16,8 @@ def test_the_readme_promises_what_the_matrix_runs():
     assert f"{pythons} and torch {matrix.OLDEST_TORCH} to the newest" in text
     assert {python for python, _ in matrix.COMBINATIONS} == set(matrix.PYTHONS)
     torches = {torch for _, torch in matrix.COMBINATIONS}
-    assert torches == {matrix.OLDEST_TORCH, matrix.PINNED_TORCH, matrix.NEWEST_TORCH}
+    oldest, *others = matrix.OLDEST_TORCH, matrix.PINNED_TORCH, matrix.NEWEST_TORCH
+    assert torches == {oldest, *others, matrix.BINDER, matrix.COLAB_TORCH}
 
 
 def test_every_pattern_of_tests_finds_files():
@@ -29,8 +31,43 @@ def test_this_python_is_found():
 
 def test_a_python_that_is_absent_is_said(capsys, monkeypatch):
     monkeypatch.setattr(matrix, "COMBINATIONS", (("9.9", "1.0"),))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     assert matrix.main([]) == 0
     assert "not run: there is no Python 9.9 here" in capsys.readouterr().out
+
+
+def test_a_runner_can_get_everything_so_what_is_not_run_there_fails(capsys, monkeypatch):
+    monkeypatch.setattr(matrix, "COMBINATIONS", (("9.9", "1.0"),))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert matrix.main([]) == 1
+    assert "error: Python 9.9, torch 1.0: not run" in capsys.readouterr().out
+
+
+def test_the_weekly_run_has_every_python_of_the_matrix():
+    text = (ROOT / ".github/workflows/scheduled.yml").read_text(encoding="utf-8")
+    work = yaml.safe_load(text)["jobs"]["world"]
+    (pythons,) = [s["with"]["python-version"] for s in work["steps"] if "python-version" in str(s)]
+    assert set(pythons.split()) == set(matrix.PYTHONS)
+    assert "matrix" in work["strategy"]["matrix"]["verb"]
+
+
+@pytest.mark.parametrize("torch", [matrix.NEWEST_TORCH, matrix.COLAB_TORCH])
+def test_what_a_lesson_imports_comes_in_the_versions_of_the_combination(torch):
+    ours = matrix.install_commands(matrix.PINNED_TORCH, cpu=False)[1]
+    theirs = matrix.install_commands(torch, cpu=False)[1]
+    changed = {package.partition("==")[0] for package in set(theirs) - set(ours)}
+    assert changed == {"numpy", "matplotlib"} == set(matrix.OTHERS[torch])
+    newest = [package for package in theirs if package in ("numpy", "matplotlib")]
+    assert len(newest) == (2 if torch == matrix.NEWEST_TORCH else 0)
+
+
+def test_binders_environment_is_made_from_its_own_list_on_its_own_python():
+    first, second = matrix.install_commands(matrix.BINDER, cpu=False)
+    assert first == ["install", "-r", str(ROOT / "binder/requirements.txt")]
+    assert not any(package.startswith("torch") for package in second)
+    runtime = (ROOT / "binder/runtime.txt").read_text(encoding="utf-8").strip()
+    pythons = [python for python, torch in matrix.COMBINATIONS if torch == matrix.BINDER]
+    assert [f"python-{python}" for python in pythons] == [runtime]
 
 
 @pytest.mark.slow

@@ -18,9 +18,9 @@ from bs4 import BeautifulSoup
 
 from build_book import SITE
 
-# fontTools writes the time into the fonts; the others, and the copies of the sources, are made from
-# the pages and change with them, or say how a build went.
-BY_NATURE = ("*.woff", "*.woff2", ".buildinfo", "searchindex.js", "objects.inv", "sitemap.xml")
+# These, and the copies of the sources, are made from the pages and change with them, or are notes
+# of a build for the next one.
+BY_NATURE = (".buildinfo", "searchindex.js", "objects.inv", "sitemap.xml")
 SOURCES = "_sources"
 STAMP = re.compile(r"\?v=[0-9a-f]+")  # Sphinx's mark of a file's content, listed by itself
 

@@ -3,7 +3,9 @@
 Each combination gets an environment of its own under .venv/matrix/, made when it is first
 needed. There the lessons and exercises are executed and compared with their stored outputs,
 and everything that compares a lesson's functions with PyTorch's runs: so the printed bands
-must hold on every version. What cannot be installed or found here is said, row by row.
+must hold on every version. Among them are the newest versions of what a lesson imports, what Binder
+installs, and what Colab has. What cannot be installed or found here is said, row by row; on
+GitHub's runners, which can get everything, that counts as a failure.
 TORCH=cpu takes the builds of torch for processors only, where there are any.
 """
 
@@ -22,11 +24,21 @@ from environment import CPU_REQUIREMENTS, ROOT, pins, python_of
 OLDEST_TORCH = "2.6.0"  # what the README promises
 PINNED_TORCH = pins(ROOT / "requirements.txt")["torch"]
 NEWEST_TORCH = "newest"
+BINDER = "binder"
+# Colab's own list, github.com/googlecolab/backend-info, as it was on 2026-08-19 (Python 3.13).
+COLAB_TORCH = "2.11.0"
+# What else a combination has at other versions than ours; "" is the newest.
+OTHERS = {
+    COLAB_TORCH: {"numpy": "2.1.3", "matplotlib": "3.10.0"},
+    NEWEST_TORCH: {"numpy": "", "matplotlib": ""},
+}
 PYTHONS = ("3.11", "3.12", "3.13")
 COMBINATIONS = (
     *((python, PINNED_TORCH) for python in PYTHONS),
     ("3.11", OLDEST_TORCH),
-    ("3.11", NEWEST_TORCH),
+    ("3.13", NEWEST_TORCH),
+    ("3.11", BINDER),
+    ("3.13", COLAB_TORCH),
 )
 # What executing and testing the lessons needs, at the pinned versions; torch comes first.
 PACKAGES = (
@@ -45,7 +57,7 @@ SUMMARY = re.compile(r"(\d+) (passed|failed|errors?)")
 
 @dataclass
 class Outcome:
-    """One row of the table; `failed` is False for what could not be run."""
+    """One row of the table; `failed` and `ran` are False for what could not be run."""
 
     python: str
     torch: str
@@ -53,6 +65,7 @@ class Outcome:
     seconds: float
     failed: bool = False
     log: str = ""
+    ran: bool = True
 
 
 def find_python(version: str) -> str | None:
@@ -72,15 +85,18 @@ def find_python(version: str) -> str | None:
 
 def install_commands(torch: str, cpu: bool) -> list[list[str]]:
     """pip's arguments, in order, that fill an environment."""
-    wanted = "torch" if torch == NEWEST_TORCH else f"torch=={torch}"
+    wanted = ["torch" if torch == NEWEST_TORCH else f"torch=={torch}"]
     index = []
     if cpu:
         text = (ROOT / CPU_REQUIREMENTS).read_text(encoding="utf-8")
         index = re.findall(r"^--extra-index-url \S+", text, re.M)[0].split()
     versions = pins(ROOT / "requirements.txt", ROOT / "requirements-book.txt")
-    others = [f"{package}=={versions[package]}" for package in PACKAGES]
+    versions |= OTHERS.get(torch, {})
+    others = [f"{p}=={versions[p]}" if versions[p] else p for p in PACKAGES]
+    if torch == BINDER:  # exactly what a launched notebook gets, and after it what tests need
+        index, wanted = [], ["-r", str(ROOT / CPU_REQUIREMENTS)]
     return [
-        ["install", *index, wanted],
+        ["install", *index, *wanted],
         ["install", "-c", str(ROOT / "constraints.txt"), *others],
     ]
 
@@ -118,7 +134,12 @@ def test(python: Path) -> tuple[str, bool, str]:
     command += ["-p", "no:cacheprovider", *files]
     variables = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     last = (done.stdout.strip().splitlines() or [""])[-1]
     counts = ", ".join(" ".join(match) for match in SUMMARY.findall(last))
@@ -130,11 +151,11 @@ def try_combination(python: str, torch: str, cpu: bool) -> Outcome:
     began = time.perf_counter()
     command = find_python(python)
     if command is None:
-        return Outcome(python, torch, f"not run: there is no Python {python} here", 0.0)
+        return Outcome(python, torch, f"not run: there is no Python {python} here", 0.0, ran=False)
     folder = ROOT / ".venv" / "matrix" / f"python-{python}-torch-{torch}"
     problem = prepare(folder, command, torch, cpu)
     if problem:
-        return Outcome(python, torch, problem, time.perf_counter() - began)
+        return Outcome(python, torch, problem, time.perf_counter() - began, ran=False)
     found = torch_of(python_of(folder))
     result, failed, log = test(python_of(folder))
     return Outcome(python, found, result, time.perf_counter() - began, failed, log)
@@ -163,7 +184,10 @@ def main(arguments: list[str]) -> int:
         if outcome.failed:
             lines = outcome.log.splitlines()[-60:]
             print(f"\nPython {outcome.python}, torch {outcome.torch}:", *lines, sep="\n")
-    return 1 if any(outcome.failed for outcome in outcomes) else 0
+    missed = [o for o in outcomes if not o.ran and os.environ.get("GITHUB_ACTIONS") == "true"]
+    for outcome in missed:
+        print(f"\nerror: Python {outcome.python}, torch {outcome.torch}: {outcome.result}")
+    return 1 if missed or any(outcome.failed for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":
