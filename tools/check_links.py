@@ -62,9 +62,10 @@ def excused(result: dict) -> bool:
 
 
 def read_results(folder: Path) -> list[dict]:
-    """Return what Sphinx found out, one dictionary a link."""
+    """Return what Sphinx found out, one dictionary a link, in the order of files and lines."""
     text = (folder / "output.json").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    results = [json.loads(line) for line in text.splitlines()]
+    return sorted(results, key=lambda result: (result["filename"], result["lineno"]))
 
 
 def in_place(result: dict) -> str:

@@ -8,7 +8,8 @@ counts as whole only when its stamp, written last, fits the requirement files, t
 the environment's own place, and when the packages noted in the stamp are still there. Anything
 else is made again from nothing: a half-finished installation cannot be told from a good one.
 
-What is installed is locked: the locked-*.txt have the hash of every file, and pip refuses another. Torch has none, since its build depends on the machine; nothing else goes without.
+What is installed is locked: the locked-*.txt have the hash of every file, and pip refuses another.
+Torch has none, since its build depends on the machine; nothing else goes without.
 
 With TORCH=cpu in the environment, torch comes from PyTorch's own index of builds for processors
 only (named in binder/requirements.txt). Linux otherwise gets the CUDA build, gigabytes larger.
