@@ -167,10 +167,10 @@ def test_planted_fault_is_found(name, old, new, fault):
 
 
 def windows_commands() -> list[str]:
-    """Return what the README says for Windows, but for the preview, which serves until stopped."""
+    """Return what the README says for Windows, but for what serves until it is stopped."""
     block = re.search(r"```bat\n(.*?)```", README, re.S)[1]
-    lines = [line for line in block.splitlines() if line and "preview" not in line]
-    return [line for line in lines if not line.startswith("set ")]
+    others = re.compile(r"set .*|.*(preview|lab)\.py|")
+    return [line for line in block.splitlines() if not others.fullmatch(line)]
 
 
 def test_every_system_runs_what_the_readme_says_for_it():
