@@ -13,7 +13,7 @@ BOOK = .venv/book/bin/python
 FULL = .venv/full/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf archive verify changes preview lab test check faults matrix run long record handout bench links audit pins clean book-environment full-environment
+.PHONY: help book pdf archive verify changes preview lab doctor test check faults matrix run long record handout bench links audit pins clean book-environment full-environment
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ preview: book-environment  ## build, serve on this machine only, rebuild on save
 
 lab: full-environment  ## open JupyterLab on the lessons
 	@$(FULL) tools/lab.py
+
+doctor:  ## print versions, say what is wrong here and how to mend it
+	@$(PYTHON) tools/doctor.py
 
 test: full-environment  ## run all there is to check, with the lessons re-executed
 	@$(FULL) tools/browser.py

@@ -85,15 +85,21 @@ def python_of(environment: Path) -> Path:
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
+def site_packages(environment: Path) -> list[Path]:
+    """Return the folder, if it exists, in which an environment's packages are."""
+    pattern = "Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages"
+    return list(environment.glob(pattern))
+
+
 def installed(environment: Path) -> dict[str, str]:
     """Return name and version of every package in an environment.
 
     Reads folder names only (`name-version.dist-info`, as the packaging standard has them):
     opening each package's metadata would take longer than all the rest of the check.
     """
-    site_packages = "Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages"
     found = {}
-    for folder in environment.glob(site_packages + "/*.dist-info"):
+    folders = [f for place in site_packages(environment) for f in place.glob("*.dist-info")]
+    for folder in folders:
         package, _, version = folder.name.removesuffix(".dist-info").rpartition("-")
         if (folder / "METADATA").is_file():
             found[normalise(package)] = version
