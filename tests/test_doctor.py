@@ -123,11 +123,11 @@ def test_environments_that_commands_make_by_themselves_are_no_fault_but_are_said
     assert "make full-environment TORCH=cpu" in words
 
 
-def plant_cuda_without_label(root: Path) -> None:
+def plant_cuda_without_label(root: Path, version: str = "2.13.0+cu130") -> None:
     """Leave torch as PyPI has it for Linux: only a file of its own names the build."""
     (site,) = environment.site_packages(root / ".venv/full")
     (site / "torch").mkdir()
-    text = "__version__ = '2.13.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
+    text = f"__version__ = '{version}'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
     (site / "torch/version.py").write_text(text)
 
 
@@ -158,6 +158,10 @@ PLANTED = {
         ".venv/full is not as it should be. It has the CUDA build of torch (2.13.0+cu130), and no "
         "NVIDIA card was found here: gigabytes for nothing, for the lessons compute on the "
         "processor. " + AFRESH,
+    ),
+    "CUDA as conda builds it": (
+        lambda root: plant_cuda_without_label(root, "2.13.0"),
+        "It has the CUDA build of torch (2.13.0), and no NVIDIA card was found here",
     ),
     "jupyter-book 2": (
         lambda root: change(root / ".venv/book", "jupyter-book", "2.0.1"),
@@ -422,6 +426,14 @@ def test_an_environment_of_the_readers_own_is_judged(project, capsys, monkeypatc
     code, printed = said(capsys, project)
     assert code == 1 and f"The environment {own} does not suit the lessons. {words}" in printed
     assert "-m pip install -r binder/requirements.txt; or work in the course's own" in printed
+
+
+def test_run_by_an_environment_of_the_project_it_does_not_judge_that_twice(
+    project, capsys, monkeypatch
+):
+    run_in(monkeypatch, project / ".venv/book", {})
+    code, words = said(capsys, project)
+    assert code == 0 and "Its packages" not in words
 
 
 @pytest.mark.parametrize("versions, words", OWN_FAULTS[1:])
