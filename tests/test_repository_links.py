@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from helpers_book import build, tiny_book
-from repository_links import NOT_OURS, find_repository, from_remote
+from repository_links import NOT_OURS, find_repository, from_remote, hub_address, launch_buttons
 from sphinx.errors import ConfigError
 
 FORK = "https://github.com/some-teacher/class.2026"
@@ -76,6 +76,50 @@ def test_wrong_address_in_the_settings_is_refused(configured, tmp_path):
         find_repository(configured, {}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "configured, address",
+    [
+        ("", ""),
+        (" ", ""),
+        ("https://hub.example.org", "https://hub.example.org"),
+        ("https://hub.example.org/", "https://hub.example.org"),
+        ("https://hub.example.org/hub/home", "https://hub.example.org"),
+        ("https://example.org/jupyter/hub", "https://example.org/jupyter"),
+        ("https://example.org/hubs/one/", "https://example.org/hubs/one"),
+        ("http://127.0.0.1:8000/hub/spawn", "http://127.0.0.1:8000"),
+    ],
+)
+def test_every_way_to_write_the_address_of_a_hub(configured, address):
+    assert hub_address(configured) == address
+
+
+@pytest.mark.parametrize(
+    "configured", ["hub.example.org", "yes", "ftp://hub.example.org", "https://", "https://h?next=x"]
+)
+def test_wrong_address_of_a_hub_is_refused(configured):
+    with pytest.raises(ConfigError, match="_config.yml: launch_buttons.jupyterhub_url"):
+        hub_address(configured)
+
+
+@pytest.mark.parametrize(
+    "host, buttons",
+    [
+        ("https://github.com", {"binderhub_url", "colab_url", "jupyterhub_url"}),
+        ("https://gitlab.com", {"binderhub_url", "jupyterhub_url"}),
+        ("https://git.example.org", {"jupyterhub_url"}),
+    ],
+)
+def test_which_buttons_there_are_depends_on_where_the_repository_is(host, buttons):
+    configured = {name: "https://x.org" for name in ("binderhub_url", "colab_url")}
+    configured |= {"jupyterhub_url": "https://hub.example.org", "notebook_interface": "jupyterlab"}
+    found = launch_buttons(configured, f"{host}/o/r")
+    assert {name for name in found if name.endswith("_url") and found[name]} == buttons
+    assert found["notebook_interface"] == "jupyterlab"
+    assert launch_buttons(configured, "") == {}
+    without = launch_buttons(configured | {"jupyterhub_url": None}, f"{host}/o/r")
+    assert without["jupyterhub_url"] == ""
+
+
 def outward_links(page: Path) -> set[str]:
     """Return the addresses of other hosts that a page links to."""
     html = page.read_text(encoding="utf-8")
@@ -140,8 +184,18 @@ def test_no_address_known_means_none_shown(tmp_path):
     assert 'id="found-a-mistake"' in (root / "_build/html/index.html").read_text(encoding="utf-8")
 
 
-def test_company_server_has_source_links_and_no_launch(tmp_path):
+def set_hub(root: Path, address: str) -> None:
+    """Write the address of a hub into the settings of a book."""
+    text = (root / "_config.yml").read_text(encoding="utf-8")
+    assert text.count('jupyterhub_url: ""\n') == 1
+    (root / "_config.yml").write_text(
+        text.replace('jupyterhub_url: ""', f"jupyterhub_url: {address}"), encoding="utf-8"
+    )
+
+
+def test_company_server_has_source_links_and_of_launches_only_the_hub(tmp_path):
     root = tiny_book(tmp_path / "book")
+    set_hub(root, "https://hub.example.org/hub/home")
     done = build(root, GITHUB_REPOSITORY="o/r", GITHUB_SERVER_URL="https://git.example.org")
     assert done.returncode == 0, done.stderr
     links = outward_links(root / "_build/html/lessons/07-tiny.html")
@@ -150,3 +204,15 @@ def test_company_server_has_source_links_and_no_launch(tmp_path):
         link for link in links if link.startswith("https://git.example.org/o/r/issues/new?title=")
     ]
     assert not [link for link in links if "binder" in link or "colab" in link]
+    assert [link for link in links if "git-pull" in link] == [
+        "https://hub.example.org/hub/user-redirect/git-pull?repo=https%3A//git.example.org/o/r"
+        "&urlpath=lab/tree/r/lessons/07-tiny.ipynb&branch=main"
+    ]
+
+
+def test_planted_wrong_hub_fails_the_build_by_name(tmp_path):
+    root = tiny_book(tmp_path / "book")
+    set_hub(root, "hub.example.org")
+    done = build(root, GITHUB_REPOSITORY="o/r")
+    assert done.returncode == 1
+    assert "_config.yml: launch_buttons.jupyterhub_url must be the hub's address" in done.stderr

@@ -3,6 +3,10 @@
 The address comes from the first of these that is known: `repository.url` in _config.yml; the
 environment's GITHUB_REPOSITORY, which GitHub sets in workflows; the remote `origin`, when that
 is on GitHub. With none known the buttons are left out: no address is ever made up.
+
+Which launch buttons there are depends on where the repository is: Colab opens notebooks of github.com
+only, Binder those of gitlab.com too. A JupyterHub, which a teacher names in one line of _config.yml,
+gets the repository from anywhere, by nbgitpuller.
 """
 
 import os
@@ -90,6 +94,40 @@ def find_repository(configured: str, environment: dict, folder: Path) -> str:
     return from_remote(origin(folder))
 
 
+def hub_address(configured: str) -> str:
+    """Return `launch_buttons.jupyterhub_url` as its links begin; "" when there is none.
+
+    What a browser shows on the hub's first page, `/hub/home` at its end, is accepted too.
+    Errors: `ConfigError` when it is no address of a server.
+    """
+    parts = urlsplit(configured.strip())
+    if not configured.strip():
+        return ""
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise ConfigError(
+            "_config.yml: launch_buttons.jupyterhub_url must be the hub's address, "
+            f"such as https://hub.example.org, and is {configured!r}"
+        )
+    path = re.sub(r"/hub(/.*)?$", "", parts.path).rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def launch_buttons(configured: dict, address: str) -> dict:
+    """Return the settings of the launch buttons that a repository can have.
+
+    Arguments: `launch_buttons` of _config.yml, and the repository's address or "".
+    Errors: those of `hub_address`.
+    """
+    hub = hub_address(configured.get("jupyterhub_url") or "")
+    if not address:
+        return {}
+    host = urlsplit(address).netloc
+    left_out = {"github.com": [], "gitlab.com": ["colab_url"]}
+    for button in left_out.get(host, ["colab_url", "binderhub_url"]):
+        configured = configured | {button: ""}
+    return configured | {"jupyterhub_url": hub}
+
+
 def set_theme_options(app, config) -> None:
     """Tell the theme the address, and which buttons it can therefore show."""
     options = config.html_theme_options
@@ -101,9 +139,7 @@ def set_theme_options(app, config) -> None:
     options["use_issues_button"] = runs_github
     if runs_github:
         options["repository_provider"] = "github"
-    # Binder's and Colab's short addresses exist for github.com only.
-    if not address.startswith("https://github.com/"):
-        options["launch_buttons"] = {}
+    options["launch_buttons"] = launch_buttons(options.get("launch_buttons", {}), address)
 
 
 def add_to_context(app, pagename, templatename, context, doctree) -> None:
