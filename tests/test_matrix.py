@@ -1,5 +1,6 @@
 """`make matrix` covers what the README promises, and says what it could not run."""
 
+import os
 import sys
 
 import matrix
@@ -86,9 +87,56 @@ def test_only_whole_environments_are_used_again(tmp_path, monkeypatch):
     assert matrix.prepare(folder, sys.executable, "1.0", cpu=False) == ""
     assert matrix.prepare(folder, sys.executable, "1.0", cpu=False) == ""
     assert len(calls) == 1
-    (folder / "whole").unlink()
+    (folder / matrix.STAMP).unlink()
     matrix.prepare(folder, sys.executable, "1.0", cpu=False)
     assert len(calls) == 2
+
+
+def test_size_counts_files_and_folders_however_deep(tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/c").write_bytes(os.urandom(1_000_000))
+    assert 1_000_000 <= matrix.size_on_disk(tmp_path) < 1_100_000
+
+
+@pytest.mark.parametrize("size, failed", [(1_400_000_000, False), (1_401_000_000, True)])
+def test_planted_larger_environment_of_binder_is_said_and_fails(
+    size, failed, tmp_path, monkeypatch, capsys
+):
+    def prepare(folder, *_):
+        folder.mkdir(parents=True)
+        (folder / matrix.STAMP).write_text(str(size))
+        return ""
+
+    monkeypatch.setattr(matrix, "ROOT", tmp_path)
+    monkeypatch.setattr(matrix, "prepare", prepare)
+    monkeypatch.setattr(matrix, "torch_of", lambda _: "2.13.0+cpu")
+    monkeypatch.setattr(matrix, "test", lambda _: ("9 passed", False, ""))
+    monkeypatch.setattr(matrix, "COMBINATIONS", ((HERE, matrix.BINDER),))
+    assert matrix.main([]) == failed
+    said = "9 passed, 1,401 MB on disk over 1,400 MB" if failed else "9 passed, 1,400 MB on disk\n"
+    assert said in capsys.readouterr().out
+    monkeypatch.setattr(matrix, "COMBINATIONS", ((HERE, "1.0"),))
+    assert matrix.main([]) == 0
+
+
+@pytest.mark.slow
+def test_what_only_tests_need_does_not_count(tmp_path, monkeypatch):
+    def write(megabytes):
+        code = f"import sys; open(sys.argv[1], 'wb').write(bytes({megabytes}_000_000))"
+        return [sys.executable, "-c", code, str(tmp_path / f"env/{megabytes}")]
+
+    commands = [write(2), write(30)]
+    monkeypatch.setattr(matrix, "install_commands", lambda *_: [[], []])
+    run = matrix.subprocess.run
+
+    def install(step, **options):
+        return run(commands.pop(0) if "pip" in step else step, **options)
+
+    monkeypatch.setattr(matrix.subprocess, "run", install)
+    assert matrix.prepare(tmp_path / "env", sys.executable, matrix.BINDER, cpu=False) == ""
+    size = matrix.size_on_disk(tmp_path / "env")
+    noted = int((tmp_path / "env" / matrix.STAMP).read_text())
+    assert commands == [] and 30_000_000 <= size - noted < 31_000_000
 
 
 def test_torch_comes_first_and_from_the_small_index_if_wished():

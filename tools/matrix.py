@@ -3,9 +3,10 @@
 Each combination gets an environment of its own under .venv/matrix/, made when it is first
 needed. There the lessons and exercises are executed and compared with their stored outputs,
 and everything that compares a lesson's functions with PyTorch's runs: so the printed bands
-must hold on every version. Among them are the newest versions of what a lesson imports, what Binder
-installs, and what Colab has. What cannot be installed or found here is said, row by row; on
-GitHub's runners, which can get everything, that counts as a failure.
+must hold on every version. Among them are the newest versions of what a lesson imports, what
+Binder installs, whose size on disk is held too, and what Colab has. What cannot be installed or
+found here is said, row by row; on GitHub's runners, which can get everything, that counts as a
+failure.
 TORCH=cpu takes the builds of torch for processors only, where there are any.
 """
 
@@ -25,6 +26,7 @@ OLDEST_TORCH = "2.6.0"  # what the README promises
 PINNED_TORCH = pins(ROOT / "requirements.txt")["torch"]
 NEWEST_TORCH = "newest"
 BINDER = "binder"
+MAX_BINDER = 1_400_000_000  # bytes on disk: a larger image takes longer to start
 # Colab's own list, github.com/googlecolab/backend-info, as it was on 2026-08-19 (Python 3.13).
 COLAB_TORCH = "2.11.0"
 # What else a combination has at other versions than ours; "" is the newest.
@@ -52,6 +54,7 @@ TESTS = (
     "tests/test_conventions.py",
     "lessons",
 )
+STAMP = "bytes"
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?)")
 
 
@@ -101,22 +104,41 @@ def install_commands(torch: str, cpu: bool) -> list[list[str]]:
     ]
 
 
+def size_on_disk(folder: Path) -> int:
+    """The bytes that what is below a folder takes up, counted as `du` does where that is known."""
+    found = [path.lstat() for path in folder.rglob("*")]
+    return sum(s.st_blocks * 512 if hasattr(s, "st_blocks") else s.st_size for s in found)
+
+
+def judge_size(torch: str, size: int) -> tuple[str, bool]:
+    """What to say of an environment's size, and whether it is too large: only Binder's can be."""
+    if torch != BINDER:
+        return "", False
+    text, limit = f", {size / 1e6:,.0f} MB on disk", f" over {MAX_BINDER / 1e6:,.0f} MB"
+    return (text + limit, True) if size > MAX_BINDER else (text, False)
+
+
 def prepare(folder: Path, command: str, torch: str, cpu: bool) -> str:
-    """Make an environment unless it is whole; return why it could not be made, or ""."""
-    stamp = folder / "whole"
+    """Make an environment unless it is whole; return why it could not be made, or "".
+
+    Its stamp, written last, says how large it was before it got what only the tests need.
+    """
+    stamp = folder / STAMP
     if stamp.is_file():
         return ""
     shutil.rmtree(folder, ignore_errors=True)
     steps = [[command, "-m", "venv", str(folder)]]
     pip = [str(python_of(folder)), "-m", "pip", "--disable-pip-version-check"]
     steps += [[*pip, *arguments] for arguments in install_commands(torch, cpu)]
+    size = 0
     for step in steps:
+        size = size_on_disk(folder)  # the last step brings what only the tests need
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             shutil.rmtree(folder, ignore_errors=True)
             last = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
             return f"not run, cannot be installed here: {last[:120]}"
-    stamp.touch()
+    stamp.write_text(str(size), encoding="utf-8")
     return ""
 
 
@@ -158,7 +180,9 @@ def try_combination(python: str, torch: str, cpu: bool) -> Outcome:
         return Outcome(python, torch, problem, time.perf_counter() - began, ran=False)
     found = torch_of(python_of(folder))
     result, failed, log = test(python_of(folder))
-    return Outcome(python, found, result, time.perf_counter() - began, failed, log)
+    size, too_large = judge_size(torch, int((folder / STAMP).read_text(encoding="utf-8")))
+    took = time.perf_counter() - began
+    return Outcome(python, found, result + size, took, failed or too_large, log)
 
 
 def main(arguments: list[str]) -> int:
