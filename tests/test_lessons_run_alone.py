@@ -1,10 +1,12 @@
-"""Each notebook runs by itself: in an empty folder, without the network, on two threads.
+"""Each notebook runs by itself: in an empty folder, without the network, with
+torch, numpy and matplotlib and no other package, on two threads.
 
 That it prints the same on one thread, test_browser_jupyterlab.py sees, which runs it so.
 """
 
 import os
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,15 +14,33 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from check_notebooks import PACKAGES
+from environment import normalise
 from lesson_code import BANDS, every_notebook, printed
 from long_answers import sanitized as sanitized_lines
 from run_lessons import LessonError, execute
+from test_requirements import needed_by
 
 NO_NETWORK = Path(__file__).resolve().parent / "no_network"
 
 
+@cache
+def absent_modules():
+    """What is installed here and does not come with a lesson's packages, by name.
+
+    The kernel is left, and what it needs: without one no cell runs.
+    """
+    present = needed_by({*PACKAGES, "ipykernel"})
+    return sorted(
+        module
+        for module, packages in metadata.packages_distributions().items()
+        if present.isdisjoint(map(normalise, packages))
+    )
+
+
 def environment(threads):
-    """Nothing of the repository on the path; so many threads; no network.
+    """Nothing of the repository on the path; so many threads; no network; no
+    package but those of a lesson.
 
     Threads that wait leave the processor to whoever else runs here.
     """
@@ -30,6 +50,7 @@ def environment(threads):
         "MKL_NUM_THREADS": str(threads),
         "OMP_WAIT_POLICY": "PASSIVE",
         "PYTHONPATH": str(NO_NETWORK),
+        "ABSENT_MODULES": " ".join(absent_modules()),
     }
 
 
@@ -105,13 +126,21 @@ def test_a_result_that_depends_on_threads_is_seen(tmp_path):
         ),
         ("import check_notebooks", "cell 1: ModuleNotFoundError"),
         ("open('data.csv')", "cell 1: FileNotFoundError"),
+        ("import yaml", "cell 1: ModuleNotFoundError: No module named 'yaml'"),
+        ("__import__('bs4')", "cell 1: ModuleNotFoundError: No module named 'bs4'"),
     ],
-    ids=["download", "socket", "probe", "datagram", "import", "data file"],
+    ids="download socket probe datagram import data-file package by-name".split(),
 )
 def test_reaching_out_is_refused(source, message, tmp_path):
     path = write_notebook(tmp_path, source)
     with pytest.raises(LessonError, match=message):
         run_alone(path, tmp_path / "empty", threads=1)
+
+
+def test_who_asks_first_hears_that_a_package_is_absent(tmp_path):
+    ask = "from importlib.util import find_spec\nassert find_spec({!r}) {} None"
+    sources = [ask.format("yaml", "is"), ask.format("matplotlib", "is not")]
+    run_alone(write_notebook(tmp_path, *sources), tmp_path / "empty", threads=1)
 
 
 def test_leaving_a_file_behind_is_refused(tmp_path):

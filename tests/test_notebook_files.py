@@ -144,6 +144,15 @@ FAULTS = {
         edit(5, source="## Exercises\n\n[1]: ../references.html#y"),
         "cell 5: line 3: a link by reference",
     ),
+    "another package": (
+        edit(2, source="def f():\n    import pandas.io as p"),
+        "cell 2: imports 'pandas'; a lesson needs only matplotlib, numpy, torch",
+    ),
+    "part of another package": (
+        edit(2, source="from scipy.special import erf"),
+        "cell 2: imports 'scipy'",
+    ),
+    "module beside it": (edit(2, source="from . import x"), "cell 2: imports '.'"),
     "address": (
         edit(2, source="u = 'https://a.b/c'"),
         "cell 2: reaches for the network",

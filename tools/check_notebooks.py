@@ -34,6 +34,8 @@ NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 CELL_METADATA = {"mystnb"}
+# What a lesson may import beside what comes with Python: Colab has more, others have not.
+PACKAGES = {"torch", "numpy", "matplotlib"}
 MAX_COLUMNS = 80
 MIN_ALT_LENGTH = 40
 
@@ -185,6 +187,8 @@ def check_code_cell(cell, source, executed):
         yield "a comment turns nbval's comparison off"
     if not is_plain_python(source):
         yield "a magic, a shell command or a syntax error, not plain Python"
+    for module in sorted(imports_of(source) - PACKAGES - sys.stdlib_module_names):
+        yield f"imports {module!r}; a lesson needs only {', '.join(sorted(PACKAGES))}"
     if match := NETWORK.search(source):
         yield f"reaches for the network or a download: {match.group()!r}"
     if match := ABSOLUTE_PATH.search(source):
@@ -202,6 +206,18 @@ def is_plain_python(source):
     except SyntaxError:
         return False
     return not any(getattr(node, "id", None) == "get_ipython" for node in names)
+
+
+def imports_of(source):
+    """The top-level names of the modules that a cell imports; none of broken code."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return set()
+    named = [node for node in nodes if isinstance(node, ast.Import)]
+    names = [alias.name for node in named for alias in node.names]
+    names += [node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] or "." for name in names}
 
 
 def check_outputs(cell):

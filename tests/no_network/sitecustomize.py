@@ -1,11 +1,14 @@
 """Python imports this at start where its folder is on PYTHONPATH.
 
 It lets sockets reach this machine and nothing else, so that a lesson which
-fetches something fails at once, with or without a network.
+fetches something fails at once, with or without a network. Modules that the
+variable ABSENT_MODULES names cannot be imported, as if nobody had installed them.
 """
 
+import os
 import re
 import socket
+from importlib.machinery import PathFinder
 
 MESSAGE = "a lesson must run without the network, but it asked for"
 
@@ -43,3 +46,15 @@ def getaddrinfo(host, *args, **kwargs):
 for name in ("connect", "connect_ex", "sendto"):
     setattr(socket.socket, name, guarded(name))
 socket.getaddrinfo = getaddrinfo
+
+absent = frozenset(os.environ.get("ABSENT_MODULES", "").split())
+real_find_spec = PathFinder.find_spec
+
+
+def find_spec(name, path=None, target=None):
+    """PathFinder.find_spec, which finds no absent module: many ask before they import."""
+    if name.partition(".")[0] not in absent:
+        return real_find_spec(name, path, target)
+
+
+PathFinder.find_spec = staticmethod(find_spec)
