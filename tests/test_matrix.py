@@ -21,6 +21,16 @@ def test_the_readme_promises_what_the_matrix_runs():
     assert torches == {oldest, *others, matrix.BINDER, matrix.COLAB_TORCH}
 
 
+def test_the_readme_says_what_colab_has_and_since_when():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    others = matrix.OTHERS[matrix.COLAB_TORCH]
+    assert (
+        f"its own list of {matrix.COLAB_DATE}, Python {matrix.COLAB_PYTHON}, torch "
+        f"{matrix.COLAB_TORCH}, numpy {others['numpy']} and matplotlib {others['matplotlib']}."
+    ) in text
+    assert (matrix.COLAB_PYTHON, matrix.COLAB_TORCH) in matrix.COMBINATIONS
+
+
 def test_every_pattern_of_tests_finds_files():
     for pattern in matrix.TESTS:
         assert list(ROOT.glob(pattern)), pattern

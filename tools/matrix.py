@@ -27,8 +27,9 @@ PINNED_TORCH = pins(ROOT / "requirements.txt")["torch"]
 NEWEST_TORCH = "newest"
 BINDER = "binder"
 MAX_BINDER = 1_400_000_000  # bytes on disk: a larger image takes longer to start
-# Colab's own list, github.com/googlecolab/backend-info, as it was on 2026-08-19 (Python 3.13).
-COLAB_TORCH = "2.11.0"
+# Colab's own list, github.com/googlecolab/backend-info, as it was on that day.
+COLAB_DATE = "2026-08-19"
+COLAB_PYTHON, COLAB_TORCH = "3.13", "2.11.0"
 # What else a combination has at other versions than ours; "" is the newest.
 OTHERS = {
     COLAB_TORCH: {"numpy": "2.1.3", "matplotlib": "3.10.0"},
@@ -40,7 +41,7 @@ COMBINATIONS = (
     ("3.11", OLDEST_TORCH),
     ("3.13", NEWEST_TORCH),
     ("3.11", BINDER),
-    ("3.13", COLAB_TORCH),
+    (COLAB_PYTHON, COLAB_TORCH),
 )
 # What executing and testing the lessons needs, at the pinned versions; torch comes first.
 PACKAGES = (
