@@ -2,11 +2,13 @@
 
 import os
 import sys
+from pathlib import Path
 
 import matrix
 import pytest
 import yaml
 from helpers_book import ROOT
+from test_requirements import imported
 
 HERE = "%d.%d" % sys.version_info[:2]
 
@@ -34,6 +36,39 @@ def test_the_readme_says_what_colab_has_and_since_when():
 def test_every_pattern_of_tests_finds_files():
     for pattern in matrix.TESTS:
         assert list(ROOT.glob(pattern)), pattern
+
+
+def reached(path: Path) -> set[str]:
+    """Return the modules that a file imports, and those that modules of ours import for it."""
+    folders = ("tests", "tools", "theme/extensions")
+    ours = {file.stem: file for folder in folders for file in (ROOT / folder).glob("*.py")}
+    found, todo = set(), [path]
+    while todo:
+        more = imported(todo.pop().read_text(encoding="utf-8")) - found
+        found |= more
+        todo += [ours[module] for module in more if module in ours]
+    return found - set(ours) - sys.stdlib_module_names | found & {"helpers_book"}
+
+
+def needing_more(patterns) -> dict[str, list[str]]:
+    """Return the test files that need what the matrix does not install, and what that is.
+
+    `helpers_book` builds the book, in a process of its own, and so needs all that this needs.
+    """
+    files = [path for pattern in patterns for path in sorted(ROOT.glob(pattern)) if path.is_file()]
+    installed = {"torch", *matrix.PACKAGES}
+    needed = {path.name: sorted(reached(path) - installed) for path in files}
+    return {name: modules for name, modules in needed.items() if modules}
+
+
+def test_what_the_matrix_runs_needs_no_more_than_it_installs():
+    assert needing_more(matrix.TESTS) == {}
+
+
+def test_planted_tests_of_the_book_are_found():
+    found = needing_more(["tests/test_lesson_*.py"])
+    assert found["test_lesson_head.py"] == ["helpers_book"]
+    assert found["test_lesson_map.py"] == ["docutils", "helpers_book", "sphinx"]
 
 
 def test_this_python_is_found():

@@ -49,7 +49,7 @@ PACKAGES = (
     "pytest-xdist pyyaml jsonschema"
 ).split()
 TESTS = (
-    "tests/test_lesson_*.py",
+    "tests/test_lesson_[0-9]*.py",
     "tests/test_repeated_functions.py",
     "tests/test_properties*.py",
     "tests/test_conventions.py",
