@@ -18,7 +18,7 @@ from faults import FAULTS, Fault
 from lesson_code import LESSON_FILES, NOTEBOOKS
 from plant_faults import faulty_source, try_control, try_fault, verdict
 
-FAULTS_PER_NOTEBOOK = 10
+FAULTS_PER_NOTEBOOK = 6
 ENOUGH = {"46": 15}  # faults of a notebook; of the others:
 ENOUGH_ELSEWHERE = 10
 NAMES = [p.stem[:2] if p in LESSON_FILES else p.stem for p in NOTEBOOKS]
