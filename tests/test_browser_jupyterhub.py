@@ -153,6 +153,21 @@ def test_a_student_presses_it_and_has_the_lesson(browser, link):
     assert opened(browser, link).startswith("Lesson 07: Tiny")
 
 
+def test_pressed_again_it_brings_corrections_and_keeps_what_the_student_changed(hub, browser, link):
+    _, repository = hub
+    opened(browser, link)
+    theirs = repository.parent.parent.parent / "home/class"
+    notebook = theirs / "lessons/07-tiny.ipynb"
+    notebook.write_text(notebook.read_text().replace("1 + 1", "1 + 2"))
+    with (repository / "references.md").open("a") as file:
+        file.write("\nA correction.\n")
+    git(repository, "commit", "-q", "-a", "-m", "Correct a reference")
+    assert "correction" not in (theirs / "references.md").read_text()
+    opened(browser, link)
+    assert "A correction." in (theirs / "references.md").read_text()
+    assert "1 + 2" in notebook.read_text()
+
+
 @pytest.mark.parametrize(
     "right, wrong", [("branch=main", "branch=master"), ("some-teacher/class", "some-teacher/none")]
 )
