@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import nbformat
+import psutil
 from helpers_browser import DESKTOP
 from jupyter_server.serverapp import list_running_servers
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
@@ -30,6 +32,7 @@ DRAWN = """([notebook, cells]) => {
       .every(cell => cell.querySelector(".jp-RenderedMarkdown > *"))
     && found(".jp-RenderedMarkdown a").every(link => address.test(link.getAttribute("href")));
 }"""
+MEMORY = 1_000_000_000  # bytes that a kernel may take at most; teaching.md has teachers reckon so
 PATIENCE = 240  # seconds; a lesson runs in 60 on two cores that do nothing else
 
 
@@ -42,7 +45,7 @@ def own_settings(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def served(command: list[str], folder: Path):
-    """Run a JupyterLab while the block runs; give its address and its token.
+    """Run a JupyterLab while the block runs; give its address, its token and its process.
 
     Arguments: the command that starts it, and a folder to make for its settings and its log.
     Errors: `AssertionError` with the end of the log when it does not answer within a minute.
@@ -61,19 +64,33 @@ def served(command: list[str], folder: Path):
             tail = (folder / "log").read_text()[-2000:]
             assert running.poll() is None and time.monotonic() < end, tail
             time.sleep(0.2)
-        yield found[0]["url"], found[0]["token"]
+        yield found[0]["url"], found[0]["token"], psutil.Process(running.pid)
     finally:
         running.terminate()
         running.wait()
 
 
+def peak_memory(process: psutil.Process) -> int:
+    """Return the most bytes that a process has taken; on macOS, which keeps no record, has now."""
+    status = Path(f"/proc/{process.pid}/status")
+    if status.is_file():
+        return int(re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.M)[1]) * 1024
+    memory = process.memory_info()
+    return getattr(memory, "peak_wset", memory.rss)
+
+
 @dataclass
 class Lab:
-    """A running JupyterLab: the folder it serves, its address, and the token it asks for."""
+    """A running JupyterLab: the folder it serves, its address, its token, and its process."""
 
     root: Path
     address: str
     token: str
+    process: psutil.Process
+
+    def peak_memory(self) -> int:
+        """Return the most bytes that one of its kernels has taken so far."""
+        return max(peak_memory(child) for child in self.process.children(recursive=True))
 
     def at(self, path: str) -> str:
         """Return the address of a page of the server."""

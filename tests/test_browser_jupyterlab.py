@@ -15,7 +15,7 @@ import pytest
 from check_notebooks import NOTEBOOK_METADATA
 from exercise_form import sections
 from helpers_book import copy_repository
-from helpers_jupyterlab import Lab, failures, forget, links_to_files, press, run_all, served
+from helpers_jupyterlab import MEMORY, Lab, failures, forget, links_to_files, press, run_all, served
 from lesson_code import BANDS, LESSON_FILES, every_notebook, printed
 from long_answers import sanitized
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -28,6 +28,7 @@ LINK = re.compile(r"\]\((?P<file>[^)#\s:]+\.(?:ipynb|md))(?:#[^)\s]*)?\)")
 FAULTY = [
     new_markdown_cell("[None](46-none.ipynb), [papers](../references.md#vaswani-2017)"),
     new_code_cell("from IPython.display import Image\nImage(url='http://192.0.2.1/x.png')"),
+    new_code_cell("large = b'x' * 1_100_000_000\ndel large"),
     new_code_cell("import sys\nprint('careful', file=sys.stderr)\n1 / 0"),
     new_code_cell("print('never')"),
 ]
@@ -44,8 +45,8 @@ def lab(tmp_path_factory):
         new_notebook(cells=FAULTY, metadata=NOTEBOOK_METADATA), root / "lessons/99-faulty.ipynb"
     )
     command = [sys.executable, str(root / "tools/lab.py"), "--no-browser", "--ServerApp.port=0"]
-    with served(command, folder / "settings") as (address, token):
-        yield Lab(root, address, token)
+    with served(command, folder / "settings") as (address, token, process):
+        yield Lab(root, address, token, process)
 
 
 def pictures(notebook) -> int:
@@ -85,6 +86,8 @@ def test_it_runs_whole_shows_what_is_stored_and_its_links_open(path, lab, browse
         for file in {PurePosixPath(file).suffix: file for file in links}.values():
             assert press(page, links[file], file) == PurePosixPath(file).name
         executed = run_all(page, lab.root / "lessons" / path.name)
+        peak = lab.peak_memory()
+    assert 0 < peak < MEMORY, f"{path.name} takes {peak:,} bytes of memory"
     assert failures(executed) == []
     assert differences(executed, stored) == []
     assert printed(executed) == printed_on_two_threads(path), "depends on the threads, or on chance"
@@ -98,8 +101,9 @@ def test_planted_faults_are_seen(lab, browser):
         assert lab.absent(page, links) == ["lessons/46-none.ipynb"]
         assert press(page, "None", "lessons/46-none.ipynb", patience=3) is None
         executed = run_all(page, path)
+        assert lab.peak_memory() > MEMORY
     assert set(strangers) == {"http://192.0.2.1/x.png"}
-    assert failures(executed) == ["cell 3: careful", "cell 3: ZeroDivisionError: division by zero"]
+    assert failures(executed) == ["cell 4: careful", "cell 4: ZeroDivisionError: division by zero"]
 
 
 def test_planted_difference_is_seen():
