@@ -396,7 +396,7 @@ def run_tests(root, *arguments):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "--color=no", "-p", "no:cacheprovider"]
-        + ["-m", "not slow", *arguments],
+        + ["-m", "not slow and not browser", *arguments],
         cwd=root,
         env={**environment, "OMP_NUM_THREADS": "1"},
         capture_output=True,
