@@ -40,6 +40,10 @@ PLANTED = {
         "--LabApp.extension_manager=pypi",
         "extensions are asked for",
     ),
+    '--ServerApp.jpserver_extensions={"nbgitpuller": False}': (
+        '--ServerApp.jpserver_extensions={"nbgitpuller": True}',
+        "a link can pull other repositories",
+    ),
 }
 # Stands for JupyterLab's own check, and answers instead of asking a server.
 PLANTED_CHECK = """
@@ -123,6 +127,8 @@ def broken_promises(folder: Path, command: list[str]) -> list[str]:
             found.append("a newer version is asked for")
         if settings["extensionManager"]["name"] != "read-only":
             found.append("extensions are asked for")
+        if ask(f"{base}/git-pull?repo=https://example.org/a/b"):
+            found.append("a link can pull other repositories")
     return found
 
 

@@ -20,6 +20,8 @@ OPTIONS = [
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
+    # Only the hub of a test needs it. Here a link could have anything pulled into the folder.
+    '--ServerApp.jpserver_extensions={"nbgitpuller": False}',
 ]
 
 
