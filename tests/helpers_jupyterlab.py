@@ -178,6 +178,12 @@ def links_to_files(page) -> dict[str, str]:
     return dict(reversed(found))
 
 
+def untypeset(page) -> list[str]:
+    """Return what MathJax did not understand in the notebook in sight; it draws that in red."""
+    found = page.locator(f"{NOTEBOOK} :is(mjx-merror, [mathcolor=red], [style*='color: red'])")
+    return found.all_inner_texts()
+
+
 def press(page, text: str, file: str, patience: float = 30) -> str | None:
     """Press a link of the notebook in sight; return the name of the file that is then shown.
 

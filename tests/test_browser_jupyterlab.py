@@ -15,7 +15,17 @@ import pytest
 from check_notebooks import NOTEBOOK_METADATA
 from exercise_form import sections
 from helpers_book import copy_repository
-from helpers_jupyterlab import MEMORY, Lab, failures, forget, links_to_files, press, run_all, served
+from helpers_jupyterlab import (
+    MEMORY,
+    Lab,
+    failures,
+    forget,
+    links_to_files,
+    press,
+    run_all,
+    served,
+    untypeset,
+)
 from lesson_code import BANDS, LESSON_FILES, every_notebook, printed
 from long_answers import sanitized
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -27,6 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.xdist_group("ju
 LINK = re.compile(r"\]\((?P<file>[^)#\s:]+\.(?:ipynb|md))(?:#[^)\s]*)?\)")
 FAULTY = [
     new_markdown_cell("[None](46-none.ipynb), [papers](../references.md#vaswani-2017)"),
+    new_markdown_cell(r"$\argmax_j x_j$ and $\frac{a$, and $\max_j x_j$"),
     new_code_cell("from IPython.display import Image\nImage(url='http://192.0.2.1/x.png')"),
     new_code_cell("large = b'x' * 1_100_000_000\ndel large"),
     new_code_cell("import sys\nprint('careful', file=sys.stderr)\n1 / 0"),
@@ -87,6 +98,7 @@ def test_it_runs_whole_shows_what_is_stored_and_its_links_open(path, lab, browse
             assert press(page, links[file], file) == PurePosixPath(file).name
         executed = run_all(page, lab.root / "lessons" / path.name)
         peak = lab.peak_memory()
+        assert untypeset(page) == [], "KaTeX knows it, and MathJax does not"
     assert 0 < peak < MEMORY, f"{path.name} takes {peak:,} bytes of memory"
     assert failures(executed) == []
     assert differences(executed, stored) == []
@@ -102,8 +114,9 @@ def test_planted_faults_are_seen(lab, browser):
         assert press(page, "None", "lessons/46-none.ipynb", patience=3) is None
         executed = run_all(page, path)
         assert lab.peak_memory() > MEMORY
+        assert len(untypeset(page)) == 2
     assert set(strangers) == {"http://192.0.2.1/x.png"}
-    assert failures(executed) == ["cell 4: careful", "cell 4: ZeroDivisionError: division by zero"]
+    assert failures(executed) == ["cell 5: careful", "cell 5: ZeroDivisionError: division by zero"]
 
 
 def test_planted_difference_is_seen():

@@ -124,6 +124,34 @@ def test_search_finds_works_offline_and_says_when_there_is_nothing(browser, addr
     context.close()
 
 
+# What the site may remember in the reader's browser, as SECURITY.md says: colours, menu, search.
+REMEMBERED = {"mode", "theme", "sidebar-scroll-top", "sphinx_highlight_terms"}
+
+
+def remembered(page) -> set[str]:
+    """Return the names of all that a site has stored in the browser, cookies included."""
+    stored = page.evaluate("[...Object.keys(localStorage), ...Object.keys(sessionStorage)]")
+    return {*stored, *(f"cookie {cookie['name']}" for cookie in page.context.cookies())}
+
+
+def test_a_visit_leaves_behind_no_more_than_the_security_page_says(browser, address):
+    context = browser.new_context()
+    page = context.new_page()
+    left = set()
+    page.goto(f"{address}search.html?q=attention")
+    page.click("#search-results a >> nth=0")
+    for name in ("notation", "lessons/46-transformer-architecture"):
+        page.wait_for_load_state("networkidle")
+        left |= remembered(page)
+        page.click("button.theme-switch-button >> nth=0")
+        page.goto(f"{address}{name}.html")
+    left |= remembered(page)
+    assert {"mode", "theme"} <= left <= REMEMBERED
+    page.evaluate("localStorage.setItem('x', 1); document.cookie = 'y=1'")
+    assert remembered(page) - REMEMBERED == {"x", "cookie y"}
+    context.close()
+
+
 @pytest.mark.parametrize("page", [name for name in pages() if name.startswith("lessons/")])
 def test_extract_in_a_search_shows_formulas_and_headings_once(browser, address, page):
     opened = browser.new_page()

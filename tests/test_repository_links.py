@@ -87,6 +87,7 @@ def test_wrong_address_in_the_settings_is_refused(configured, tmp_path):
         ("https://example.org/jupyter/hub", "https://example.org/jupyter"),
         ("https://example.org/hubs/one/", "https://example.org/hubs/one"),
         ("http://127.0.0.1:8000/hub/spawn", "http://127.0.0.1:8000"),
+        ("https://me:s3cret@hub.example.org/user/me/lab", "https://hub.example.org"),
     ],
 )
 def test_every_way_to_write_the_address_of_a_hub(configured, address):
@@ -94,7 +95,8 @@ def test_every_way_to_write_the_address_of_a_hub(configured, address):
 
 
 @pytest.mark.parametrize(
-    "configured", ["hub.example.org", "yes", "ftp://hub.example.org", "https://", "https://h?next=x"]
+    "configured",
+    ["hub.example.org", "yes", "ftp://hub.example.org", "https://", "https://h?next=x"],
 )
 def test_wrong_address_of_a_hub_is_refused(configured):
     with pytest.raises(ConfigError, match="_config.yml: launch_buttons.jupyterhub_url"):
@@ -106,6 +108,7 @@ def test_wrong_address_of_a_hub_is_refused(configured):
     [
         ("https://github.com", {"binderhub_url", "colab_url", "jupyterhub_url"}),
         ("https://gitlab.com", {"binderhub_url", "jupyterhub_url"}),
+        ("https://gitlab.com/group", {"jupyterhub_url"}),
         ("https://git.example.org", {"jupyterhub_url"}),
     ],
 )
@@ -210,9 +213,60 @@ def test_company_server_has_source_links_and_of_launches_only_the_hub(tmp_path):
     ]
 
 
+HUB = "https://hub.example.org/hub/user-redirect/git-pull?repo="
+
+
+@pytest.mark.parametrize(
+    "address, wanted, absent",
+    [
+        (
+            "https://gitlab.com/o/github-course",
+            {
+                f"{HUB}https%3A//gitlab.com/o/github-course"
+                "&urlpath=lab/tree/github-course/lessons/07-tiny.ipynb&branch=main",
+                "https://mybinder.org/v2/gl/o%2Fgithub-course/main"
+                "?urlpath=lab/tree/lessons/07-tiny.ipynb",
+                "https://gitlab.com/o/github-course/-/edit/main/lessons/07-tiny.ipynb",
+            },
+            "colab|/v2/gh/|issues/new",
+        ),
+        (
+            "https://git.example.org/school/dl",
+            {
+                f"{HUB}https%3A//git.example.org/school/dl"
+                "&urlpath=lab/tree/dl/lessons/07-tiny.ipynb&branch=main",
+                "https://git.example.org/school/dl",
+            },
+            "colab|binder|/edit/|/blob/|issues/new",
+        ),
+    ],
+)
+def test_a_copy_on_another_server_has_the_links_that_work_there(tmp_path, address, wanted, absent):
+    root = tiny_book(tmp_path / "book")
+    set_hub(root, "https://hub.example.org")
+    text = (root / "_config.yml").read_text(encoding="utf-8")
+    assert text.count('  url: ""\n') == 1
+    (root / "_config.yml").write_text(text.replace('  url: ""', f"  url: {address}"))
+    done = build(root)
+    assert done.returncode == 0, done.stderr
+    links = outward_links(root / "_build/html/lessons/07-tiny.html")
+    assert wanted <= links
+    assert [link for link in links if re.search(absent, link)] == []
+
+
 def test_planted_wrong_hub_fails_the_build_by_name(tmp_path):
     root = tiny_book(tmp_path / "book")
     set_hub(root, "hub.example.org")
     done = build(root, GITHUB_REPOSITORY="o/r")
     assert done.returncode == 1
     assert "_config.yml: launch_buttons.jupyterhub_url must be the hub's address" in done.stderr
+
+
+def test_planted_second_block_of_settings_fails_the_build_by_name(tmp_path):
+    """The second would replace the first without a word, and Binder and Colab be gone."""
+    root = tiny_book(tmp_path / "book")
+    with (root / "_config.yml").open("a") as file:
+        file.write("launch_buttons:\n  jupyterhub_url: https://hub.example.org\n")
+    done = build(root, GITHUB_REPOSITORY="o/r")
+    assert done.returncode == 1
+    assert re.search("_config.yml.*launch_buttons stands here for the second time", done.stderr)

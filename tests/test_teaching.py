@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from doctor import SPARE, WEIGHT
 from helpers_book import ROOT
 from helpers_jupyterlab import MEMORY
 from matrix import MAX_BINDER
@@ -15,20 +16,19 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PAGES_MONTH = 100_000_000_000  # bytes that GitHub Pages asks a site to stay below
 
 
-def strange_names(text: str) -> list[str]:
-    """Return what a text shows as a command, a file or a workflow of ours, and is none."""
-    found = [
-        f"make {verb}"
-        for verb in re.findall(r"(?:^|`)make ([a-z]+)", text, re.M)
-        if not re.search(rf"^{verb}:", MAKEFILE, re.M)
-    ]
-    for name in re.findall(r"`([\w./-]+(?:\.\w+|/))`", text):
-        if not (ROOT / name).exists():
-            found.append(name)
+def strange_commands(text: str) -> list[str]:
+    """Return what a text tells to run, by make or among the workflows, and which is not there."""
+    verbs = re.findall(r"(?:^|`)make ([a-z]+)", text, re.M)
+    found = [f"make {verb}" for verb in verbs if not re.search(rf"^{verb}:", MAKEFILE, re.M)]
     workflows = {path.stem for path in (ROOT / ".github/workflows").glob("*.yml")}
-    return found + [
-        name for name in re.findall(r"choose \*(\w+)\*,", text) if name not in workflows
-    ]
+    chosen = re.findall(r"choose \*(\w+)\*,", text)
+    return found + [name for name in chosen if name not in workflows]
+
+
+def strange_files(text: str) -> list[str]:
+    """Return what a text shows as a file or folder of ours, and is none."""
+    names = re.findall(r"`([\w./-]+(?:\.\w+|/))`", text)
+    return [name for name in names if not (ROOT / name).exists()]
 
 
 def wrong_numbers(text: str) -> list[str]:
@@ -37,21 +37,28 @@ def wrong_numbers(text: str) -> list[str]:
         f"at most {LESSON // 1000} kB": "a lesson's page (test_browser_light.py)",
         f"{round(PAGES_MONTH / LESSON, -4):,.0f} such visits": "visits a month",
         f"less than {MEMORY / 1e9:.0f} GB of memory": "memory (test_browser_jupyterlab.py)",
+        f"thirty of them want {30 * MEMORY / 1e9:.0f} GB": "memory of a class",
+        f"{PAGES_MONTH / 1e9:.0f} GB a month": "the traffic that the visits are counted from",
         f"less than {MAX_BINDER / 1e9:.1f} GB": "space on a hub (tools/matrix.py)",
+        f"about {WEIGHT['full'] + SPARE / 2:.0f} GB of space": "space (tools/doctor.py)",
         "measured for books of up to 1,000 lessons": "the sizes of tools/bench.py",
     }
     text = " ".join(text.split())
     return [f"{what}: not {words!r}" for words, what in promises.items() if words not in text]
 
 
-def setting(text: str) -> dict:
-    """Return the settings that a text shows, as _config.yml would hold them."""
-    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.S)
-    return yaml.safe_load(block)
+def configured(text: str) -> tuple[dict, dict]:
+    """Return the launch buttons of _config.yml: as they are, and with the line a text shows."""
+    (line,) = re.findall(r"```yaml\n(.*\n)```", text)
+    ours = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    key = re.escape(line.partition(":")[0])
+    with_line, times = re.subn(rf"^{key}:.*\n", line, ours, flags=re.M)
+    assert times == 1, f"_config.yml has no line for {line}"
+    return tuple(yaml.safe_load(settings)["launch_buttons"] for settings in (ours, with_line))
 
 
 def test_every_name_and_number_is_so():
-    assert strange_names(TEXT) == []
+    assert strange_commands(TEXT) + strange_files(TEXT) == []
     assert wrong_numbers(TEXT) == []
 
 
@@ -68,18 +75,30 @@ def test_every_name_and_number_is_so():
         ("1.4 GB", "1 GB"),
         ("less than 1 GB", "less than 2 GB"),
         ("up to 1,000 lessons", "up to 2,000 lessons"),
+        ("want 30 GB", "want 3 GB"),
+        ("100 GB a month", "500 GB a month"),
+        ("2 GB of space", "1 GB of space"),
     ],
 )
 def test_planted_slip_is_seen(right, wrong):
     assert right in TEXT
     text = TEXT.replace(right, wrong)
-    assert strange_names(text) + wrong_numbers(text)
+    assert strange_commands(text) + strange_files(text) + wrong_numbers(text)
 
 
 def test_the_line_for_a_hub_is_a_line_of_the_settings_and_adds_its_button():
-    ours = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["launch_buttons"]
-    (shown,) = setting(TEXT).values()
-    assert list(setting(TEXT)) == ["launch_buttons"] and set(shown) <= set(ours)
-    assert ours["jupyterhub_url"] == "", "off until a teacher turns it on"
-    buttons = launch_buttons(ours | shown, "https://github.com/o/r")
-    assert buttons["jupyterhub_url"] == shown["jupyterhub_url"]
+    before, after = configured(TEXT)
+    assert before["jupyterhub_url"] == "", "off until a teacher turns it on"
+    assert set(before) == set(after)
+    buttons = launch_buttons(after, "https://github.com/o/r")
+    assert buttons["jupyterhub_url"] == "https://hub.example.org"
+    with pytest.raises(AssertionError, match="no line for"):
+        configured(TEXT.replace("  jupyterhub_url: h", "  hub_url: h"))
+
+
+def test_the_steps_to_publish_are_those_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert strange_commands(readme) == []
+    assert strange_commands(readme.replace("*publish*", "*deploy*")) == ["deploy"]
+    for step in ("*Settings, Pages*", "*GitHub Actions*", "*Issues*", "*publish*"):
+        assert step in TEXT and step in readme

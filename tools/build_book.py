@@ -75,6 +75,26 @@ def in_words(warning: str) -> str:
     return f"{name}, line {where['line']}: {message}"
 
 
+def load_once(text: str) -> dict:
+    """Return YAML as a dictionary.
+
+    Errors: `yaml.YAMLError`, also when a key stands twice: the second would silently win.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node, deep=False):
+            seen = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    problem = f"{key.value} stands here for the second time"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
+    return yaml.load(text, Loader)
+
+
 def read_settings() -> tuple[list[str], list[str]]:
     """Read _config.yml and _toc.yml.
 
@@ -88,7 +108,7 @@ def read_settings() -> tuple[list[str], list[str]]:
 
     pages, problems = [], []
     try:
-        settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+        settings = load_once((ROOT / "_config.yml").read_text(encoding="utf-8"))
         validate_yaml(settings, raise_on_errors=True)
         # jupyter-book ignores a key it does not know, so a slip of the pen would go unseen.
         known = yaml.safe_load(PATH_YAML_DEFAULT.read_text(encoding="utf-8"))

@@ -4,9 +4,9 @@ The address comes from the first of these that is known: `repository.url` in _co
 environment's GITHUB_REPOSITORY, which GitHub sets in workflows; the remote `origin`, when that
 is on GitHub. With none known the buttons are left out: no address is ever made up.
 
-Which launch buttons there are depends on where the repository is: Colab opens notebooks of github.com
-only, Binder those of gitlab.com too. A JupyterHub, which a teacher names in one line of _config.yml,
-gets the repository from anywhere, by nbgitpuller.
+Which launch buttons there are depends on where the repository is: Colab opens notebooks of
+github.com only, Binder those of gitlab.com too. A JupyterHub, which a teacher names in one line of
+_config.yml, gets the repository from anywhere, by nbgitpuller.
 """
 
 import os
@@ -19,6 +19,8 @@ from sphinx.errors import ConfigError
 
 # jupyter-book fills in its own repository when _config.yml says nothing at all.
 NOT_OURS = "https://github.com/executablebooks/jupyter-book"
+# Whose addresses of files the theme knows, by host.
+PROVIDERS = {"github.com": "github", "gitlab.com": "gitlab", "bitbucket.org": "bitbucket"}
 BUTTONS = ["use_repository_button", "use_source_button", "use_edit_page_button"]
 
 # https://, ssh:// or git:// and the short git@ form, with or without `.git`; what stands before
@@ -97,7 +99,7 @@ def find_repository(configured: str, environment: dict, folder: Path) -> str:
 def hub_address(configured: str) -> str:
     """Return `launch_buttons.jupyterhub_url` as its links begin; "" when there is none.
 
-    What a browser shows on the hub's first page, `/hub/home` at its end, is accepted too.
+    What a browser shows on the hub's pages, such as `/hub/home` at its end, is accepted too.
     Errors: `ConfigError` when it is no address of a server.
     """
     parts = urlsplit(configured.strip())
@@ -108,8 +110,8 @@ def hub_address(configured: str) -> str:
             "_config.yml: launch_buttons.jupyterhub_url must be the hub's address, "
             f"such as https://hub.example.org, and is {configured!r}"
         )
-    path = re.sub(r"/hub(/.*)?$", "", parts.path).rstrip("/")
-    return f"{parts.scheme}://{parts.netloc}{path}"
+    path = re.sub(r"/(hub|user)(/.*)?$", "", parts.path).rstrip("/")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
 
 
 def launch_buttons(configured: dict, address: str) -> dict:
@@ -121,9 +123,10 @@ def launch_buttons(configured: dict, address: str) -> dict:
     hub = hub_address(configured.get("jupyterhub_url") or "")
     if not address:
         return {}
-    host = urlsplit(address).netloc
-    left_out = {"github.com": [], "gitlab.com": ["colab_url"]}
-    for button in left_out.get(host, ["colab_url", "binderhub_url"]):
+    # The theme knows Binder's address of a project, but not that of one in a group of a group.
+    host, depth = urlsplit(address).netloc, urlsplit(address).path.count("/")
+    left_out = {("github.com", 2): [], ("gitlab.com", 2): ["colab_url"]}
+    for button in left_out.get((host, depth), ["colab_url", "binderhub_url"]):
         configured = configured | {button: ""}
     return configured | {"jupyterhub_url": hub}
 
@@ -133,12 +136,16 @@ def set_theme_options(app, config) -> None:
     options = config.html_theme_options
     address = find_repository(options.get("repository_url", ""), os.environ, Path(app.srcdir))
     workflow = os.environ.get("GITHUB_REPOSITORY")
-    runs_github = "github" in address or bool(workflow and address.endswith("/" + workflow))
+    provider = PROVIDERS.get(urlsplit(address).netloc, "")
+    if workflow and address.endswith("/" + workflow):
+        provider = "github"
     options["repository_url"] = address
     options |= {button: bool(address) for button in BUTTONS}
-    options["use_issues_button"] = runs_github
-    if runs_github:
-        options["repository_provider"] = "github"
+    options["use_issues_button"] = provider == "github"
+    if address and not provider:
+        # How such a server writes the address of a file is not known; a hub needs none.
+        options |= {"use_source_button": False, "use_edit_page_button": False}
+    options["repository_provider"] = provider or "gitlab"
     options["launch_buttons"] = launch_buttons(options.get("launch_buttons", {}), address)
 
 
