@@ -30,6 +30,7 @@ LEFT = {
     "a link that is none": r"\]\(|\]\[",
     "emphasis that is none": r"\*\*|__|(?<!\w)[*_](?=\w)",
     "strikethrough that is none": r"~~",
+    "a mark or a subscript": r"==\w|~\w+~",
     "a backtick": r"`",
     "a box to tick": r"^\[[ xX]\]",
     "an alert": r"^\[!\w+\]",
@@ -125,6 +126,8 @@ PLANTED = {
     "emphasis with a space": ("** strong**", "emphasis"),
     "half emphasis": ("an *open star", "emphasis"),
     "link with a space": ("[a link](my file.ipynb)", "link"),
+    "mark": ("a ==marked== word", "mark"),
+    "subscript": ("H~2~O", "subscript"),
     "half code": ("the `open code", "backtick"),
     "heading without space": ("##Heading", "heading"),
 }
