@@ -1,7 +1,7 @@
 """The workflows run the README's commands, may do little, and cannot look green by a trick.
 
-Two linters read them as well: GitHub's own schema, which check-jsonschema carries, and zizmor, which
-looks for weak spots. A third, actionlint, runs on GitHub only (see ci.yml).
+Two linters read them as well: GitHub's own schema, which check-jsonschema carries, and zizmor,
+which looks for weak spots. A third, actionlint, runs on GitHub only (see ci.yml).
 """
 
 import re
@@ -30,6 +30,42 @@ MAY = {
     ("publish", "build"): {"contents": "read", "pages": "read"},
     ("publish", "deploy"): {"pages": "write", "id-token": "write"},
     ("scheduled", "report"): {"contents": "read", "actions": "read", "issues": "write"},
+}
+# The settings in use. Any other may take the sense out of a command that is still there: a variable
+# like PYTEST_ADDOPTS, a shell that goes on after a failure, a checkout of something else.
+WORKFLOW = {"name", True, "permissions", "concurrency", "jobs"}  # YAML 1.1 reads `on` as true
+JOB = {"name", "needs", "if", "runs-on", "timeout-minutes", "permissions", "strategy", "steps"}
+STEP = {"name", "id", "if", "uses", "with", "run", "env"}
+WITH = {
+    "actions/checkout": {"persist-credentials", "fetch-depth"},
+    "actions/setup-python": {"python-version", "cache", "cache-dependency-path"},
+    "actions/upload-artifact": {"name", "path", "if-no-files-found"},
+    "actions/upload-pages-artifact": {"path"},
+}
+ENV = {
+    ("ci", "windows"): [{"OMP_NUM_THREADS": "1"}],
+    ("publish", "build"): [{"SITE_URL": "${{ steps.pages.outputs.base_url }}"}],
+    ("scheduled", "world"): [{"VERB": "${{ matrix.verb }}"}],
+    ("scheduled", "report"): [{"GH_TOKEN": "${{ github.token }}"}],
+}
+MATRIX = {
+    ("ci", "linux"): {"runner": ["ubuntu-24.04", "ubuntu-24.04-arm"]},
+    ("scheduled", "world"): {"verb": ["faults", "long", "matrix", "links", "audit"]},
+}
+ENVIRONMENT = {
+    ("publish", "deploy"): {
+        "name": "github-pages",
+        "url": "${{ steps.deployment.outputs.page_url }}",
+    },
+}
+CONCURRENCY = {
+    "ci": {
+        "group": "ci-${{ github.ref }}",
+        "cancel-in-progress": "${{ github.event_name == 'pull_request' }}",
+    },
+    # a deployment is never broken off, nor a run that is to tell its result
+    "publish": {"group": "publish", "cancel-in-progress": False},
+    "scheduled": {"group": "scheduled", "cancel-in-progress": False},
 }
 # Commands that are neither in the Makefile nor in the README, since only a workflow needs them.
 OWN = [
@@ -104,13 +140,43 @@ def stray(text: str) -> list[str]:
     return found
 
 
+def unlisted(place: str, settings: dict, known: set) -> list[str]:
+    """Return the settings of a place that are not among those known, one line each."""
+    return [f"{place}: `{key}` is no setting in use here" for key in settings if key not in known]
+
+
+def settings(name: str, text: str) -> list[str]:
+    """Return what a workflow sets and should not, or does not set and should."""
+    workflow = yaml.safe_load(text)
+    found = unlisted("workflow", workflow, WORKFLOW)
+    if workflow.get("concurrency") != CONCURRENCY[name]:
+        found.append(f"concurrency must be {CONCURRENCY[name]}")
+    for key, job in workflow["jobs"].items():
+        place, steps = f"job {key}", job.get("steps", [])
+        found += unlisted(place, job, JOB | {"env", "environment"})
+        env = [part["env"] for part in (job, *steps) if "env" in part]
+        if env != ENV.get((name, key), []):
+            found.append(f"{place}: env must be {ENV.get((name, key), 'absent')}")
+        if job.get("environment") != ENVIRONMENT.get((name, key)):
+            found.append(f"{place}: environment must be {ENVIRONMENT.get((name, key))}")
+        matrix = MATRIX.get((name, key))
+        if job.get("strategy") != (matrix and {"fail-fast": False, "matrix": matrix}):
+            found.append(f"{place}: all of the matrix must run, and it must be {matrix}")
+        for step in steps:
+            action = step.get("uses", "").partition("@")[0]
+            found += unlisted(f"{place}, a step", step, STEP)
+            found += unlisted(f"{place}, {action}", step.get("with", {}), WITH.get(action, set()))
+        first = steps[0].get("uses", "") if steps else ""
+        if commands(job) and not first.startswith("actions/checkout@"):
+            found.append(f"{place}: does not begin with a checkout")
+    return found
+
+
 def faults(name: str, text: str) -> list[str]:
     """Return what is wrong with a workflow, one line a fault."""
     workflow = yaml.safe_load(text)
     found = [f"{trick} hides a failure" for trick in TRICKS if trick in text]
-    found += power(name, text) + stray(text)
-    if not workflow.get("concurrency", {}).get("group"):
-        found.append("no concurrency is set")
+    found += power(name, text) + stray(text) + settings(name, text)
     for key, job in workflow["jobs"].items():
         found += unpinned(text, job)
         if "uses" not in job and not job.get("timeout-minutes"):
@@ -152,18 +218,93 @@ CHECKOUT = "@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
         ("ci", "persist-credentials: false", "persist-credentials: true", "keeps the credentials"),
         ("ci", "make verify", "make everything", "`make everything` is a command of neither"),
         ("ci", "make verify", "curl example.org", "`curl example.org` is a command of neither"),
-        ("ci", "concurrency:\n", "other:\n", "no concurrency"),
+        ("ci", "concurrency:\n", "other:\n", "concurrency must be"),
+        ("ci", "jobs:\n", "env:\n  PYTEST_ADDOPTS: -x\njobs:\n", "workflow: `env` is no"),
+        ("ci", "jobs:\n", "defaults:\n  run:\n    shell: bash {0}\njobs:\n", "`defaults` is no"),
+        (
+            "ci",
+            "    name: macOS",
+            "    name: macOS\n    defaults: {}",
+            "job macos: `defaults` is no",
+        ),
+        (
+            "ci",
+            "    name: macOS",
+            "    name: macOS\n    container: x",
+            "job macos: `container` is no",
+        ),
+        ("ci", "- run: make book", "- run: make book\n        shell: bash {0}", "`shell` is no"),
+        ("ci", "arm]\n", "arm]\n        exclude: [runner: ubuntu-24.04]\n", "all of the matrix"),
+        ("ci", "fail-fast: false", "max-parallel: 1", "all of the matrix"),
+        ("ci", 'OMP_NUM_THREADS: "1"', "PYTEST_ADDOPTS: -x", "job windows: env must be"),
+        (
+            "ci",
+            "9331f9315667\n",
+            "9331f9315667\n        with:\n          args: -version\n",
+            "`args` is no",
+        ),
+        (
+            "publish",
+            "    name: Test\n",
+            "    name: Test\n    env:\n      PYTEST_ADDOPTS: --collect-only\n",
+            "job test: env must be absent",
+        ),
+        (
+            "publish",
+            "persist-credentials: false\n",
+            "persist-credentials: false\n          ref: published\n",
+            "job build, actions/checkout: `ref` is no",
+        ),
+        ("publish", "in-progress: false", "in-progress: true", "concurrency must be"),
+        ("publish", "name: github-pages", "name: other", "job deploy: environment must be"),
+        ("publish", "    environment:\n", "    outputs:\n", "job deploy: environment must be"),
         ("publish", "branches: [main]", "branches: [master]", "the branch of _config.yml"),
         ("publish", "pages: read", "pages: write", "job build: permissions"),
         ("publish", "      id-token: write", "      contents: write", "job deploy: permissions"),
         ("scheduled", "links,", "likns,", '`make "$VERB" TORCH=cpu` is a command of neither'),
         ("scheduled", "!cancelled()", "always()", "hides a failure"),
+        ("scheduled", "GH_TOKEN:", "TOKEN:", "job report: env must be"),
+        (
+            "scheduled",
+            "        env:\n          GH_TOKEN: ${{ github.token }}\n",
+            "",
+            "job report: env must be",
+        ),
+        ("scheduled", "audit]\n", "audit]\n        exclude: [verb: audit]\n", "all of the matrix"),
+        (
+            "scheduled",
+            "      - uses: actions/checkout",
+            "      - uses: x/x",
+            "begin with a checkout",
+        ),
     ],
 )
 def test_planted_fault_is_found(name, old, new, fault):
     assert old in TEXTS[name]
     found = faults(name, TEXTS[name].replace(old, new))
     assert any(fault in line for line in found), found
+
+
+def pinned_twice(texts: dict[str, str]) -> list[str]:
+    """Return the actions that the workflows together use at more than one commit or version.
+
+    The version beside a pin is a comment: a foreign commit is seen where another place differs.
+    """
+    used = re.findall(r"uses: ([^\s@]+)@(.*)$", "\n".join(texts.values()), re.M)
+    pins = {action: {pin for name, pin in used if name == action} for action, _ in used}
+    return [action for action, found in pins.items() if len(found) > 1]
+
+
+def test_an_action_is_pinned_to_one_commit_everywhere():
+    assert pinned_twice(TEXTS) == []
+    assert len(re.findall(r"uses: actions/setup-python@", "".join(TEXTS.values()))) > 5
+
+
+@pytest.mark.parametrize("old", ["5fda3b95a4ea", "v7.0.0"])
+def test_planted_pin_that_differs_in_one_place_is_seen(old):
+    text = TEXTS["scheduled"].replace(old, old[::-1], 1)
+    assert text != TEXTS["scheduled"]
+    assert pinned_twice({**TEXTS, "scheduled": text}) == ["actions/setup-python"]
 
 
 def windows_commands() -> list[str]:
@@ -194,12 +335,17 @@ def test_line_ends_are_the_same_on_every_system():
 
 
 def skips(text: str) -> dict:
-    """Return the conditions of a workflow's jobs and steps, by the job's name."""
+    """Return the conditions of a workflow, by the job and, if it is a step's, what this does."""
     found = {}
     for key, job in jobs(text).items():
-        conditions = [step["if"] for step in [job, *job.get("steps", [])] if "if" in step]
-        found |= {key: conditions} if conditions else {}
+        for part in [job, *job.get("steps", [])]:
+            if "if" in part:
+                place = key if part is job else (key, part.get("run") or part.get("uses"))
+                found[place] = part["if"]
     return found
+
+
+BROWSER = ".venv/full/bin/python -m playwright install --with-deps chromium"
 
 
 def gaps(publish: str, ci: str) -> list[str]:
@@ -226,11 +372,11 @@ def gaps(publish: str, ci: str) -> list[str]:
         found.append("something comes after the upload, and is not checked")
     if upload.get("with") != {"path": "_build/html"}:
         found.append("what is uploaded is not what was checked")
-    if skips(publish) != {"deploy": [f"github.ref == 'refs/heads/{BRANCH}'"]}:
+    if skips(publish) != {"deploy": f"github.ref == 'refs/heads/{BRANCH}'"}:
         found.append("a part of publish runs only under a condition")
     if skips(ci) != {
-        "site": ["github.event_name == 'pull_request'"],
-        "linux": ["runner.arch == 'ARM64'"],
+        "site": "github.event_name == 'pull_request'",
+        ("linux", BROWSER): "runner.arch == 'ARM64'",
     }:
         found.append("a part of ci runs only under a condition")
     return found
@@ -258,6 +404,7 @@ def test_a_site_goes_out_only_whole_and_when_the_tests_of_its_commit_passed():
         ("publish", "if: github.ref == 'refs/heads/main'", "if: '!cancelled()'", "condition"),
         ("publish", "branches: [main]", "branches: [gh-pages]", "must run on main"),
         ("ci", "    name: macOS", "    name: macOS\n    if: false", "a part of ci"),
+        ("ci", f"        run: {BROWSER}\n      - run:", "        run:", "a part of ci"),
         ("ci", "  push:\n    branches: [main]\n", "", "and on main"),
         ("ci", "  pull_request:", "  pull_request: {branches: [x]}", "every pull request"),
     ],
@@ -290,18 +437,61 @@ def test_a_pull_request_gets_the_site_and_the_list_of_changed_pages():
     assert site["steps"][0]["with"]["fetch-depth"] == 2 and "HEAD^1" in " ".join(lines)
 
 
+def weekly(text: str) -> list[str]:
+    """Return the ways in which a failure could go unseen for weeks, one line each."""
+    found = []
+    work = jobs(text)
+    started = dict(triggers(text))
+    cron = "".join(time["cron"] for time in started.pop("schedule", []))
+    parts = re.fullmatch(r"(\d+) (\d+) \* \* ([0-7])", cron)
+    if not parts or int(parts[1]) > 59 or int(parts[2]) > 23:
+        found.append(f"`{cron}` is no time once a week")
+    if started != {"workflow_dispatch": None}:
+        found.append("must run by the clock, and by hand")
+    if commands(work["cold"]) != ["make book", "make test TORCH=cpu"]:
+        found.append("the run from nothing is not what the README says")
+    if "cache" in str(work["cold"]["steps"]):
+        found.append("the run from nothing takes a cache")
+    if commands(work["world"]) != ['make "$VERB" TORCH=cpu']:
+        found.append("the commands of the matrix are not run")
+    # A green run by hand on another branch says nothing of main, and must not close its issue.
+    if skips(text) != {"report": f"${{{{ !cancelled() && github.ref == 'refs/heads/{BRANCH}' }}}}"}:
+        found.append("a part runs only under a condition, or the report under another")
+    if set(work["report"].get("needs", [])) != set(work) - {"report"}:
+        found.append("the report does not wait for all other jobs")
+    steps = [step.get("run") or step["uses"].partition("@")[0] for step in work["report"]["steps"]]
+    if steps != ["actions/checkout", "python3 tools/scheduled_issue.py"]:
+        found.append("the report must check out, and run its tool")
+    return found
+
+
 def test_the_weekly_run_does_what_is_too_long_or_comes_from_outside():
-    work = jobs(TEXTS["scheduled"])
-    (time,) = triggers(TEXTS["scheduled"])["schedule"]
-    assert re.fullmatch(r"\d+ \d+ \* \* [0-7]", time["cron"]), "once a week"
-    verbs = {"faults", "long", "matrix", "links", "audit"}
-    assert verbs <= set(work["world"]["strategy"]["matrix"]["verb"])
-    assert work["world"]["strategy"]["fail-fast"] is False
-    assert commands(work["cold"]) == ["make book", "make test TORCH=cpu"]
-    assert "cache" not in str(work["cold"]["steps"])
-    assert work["report"]["if"] == "${{ !cancelled() }}"
-    assert set(work["report"]["needs"]) == set(work) - {"report"}
-    assert commands(work["report"]) == ["python3 tools/scheduled_issue.py"]
+    assert weekly(TEXTS["scheduled"]) == []
+
+
+@pytest.mark.parametrize(
+    "old, new, gap",
+    [
+        ('"17 4 * * 1"', '"17 44 * * 1"', "no time once a week"),
+        ('"17 4 * * 1"', '"77 4 * * 1"', "no time once a week"),
+        ('"17 4 * * 1"', '"17 4 1 1 *"', "no time once a week"),
+        ("  workflow_dispatch:\n", "", "and by hand"),
+        ("- run: make book", "- if: false\n        run: make book", "under a condition"),
+        ("    name: From", "    if: false\n    name: From", "under a condition"),
+        (" && github.ref == 'refs/heads/main'", "", "under a condition"),
+        ("!cancelled() && ", "", "under a condition"),
+        ("needs: [cold, world]", "needs: [cold]", "does not wait"),
+        ("- run: python3 tools/scheduled_issue.py", "- run: make audit", "run its tool"),
+        ("- uses: actions/checkout", "- uses: actions/cache", "must check out"),
+        ("- run: make book", "- run: make help", "not what the README says"),
+        ('make "$VERB"', "make help", "are not run"),
+        ('"3.11"', '"3.11"\n          cache: pip', "takes a cache"),
+    ],
+)
+def test_planted_gap_in_the_weekly_run_is_found(old, new, gap):
+    assert old in TEXTS["scheduled"]
+    found = weekly(TEXTS["scheduled"].replace(old, new))
+    assert any(gap in line for line in found), found
 
 
 def test_ci_run_calls_make_test_and_nothing_else():
