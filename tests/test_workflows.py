@@ -4,6 +4,7 @@ Two linters read them as well: GitHub's own schema, which check-jsonschema carri
 which looks for weak spots. A third, actionlint, runs on GitHub only (see ci.yml).
 """
 
+import configparser
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ FILES = {path.stem: path for path in sorted(FOLDER.glob("*.y*ml"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+PYTEST_INI = (ROOT / "pytest.ini").read_text(encoding="utf-8")
 BRANCH = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["branch"]
 
 TRICKS = ["continue-on-error", "|| true", "|| :", "set +e", "always()", "exit 0", "--exit-zero"]
@@ -502,6 +504,100 @@ def test_ci_run_calls_make_test_and_nothing_else():
         'cd "$(dirname "$0")/.."',
         "make test",
     ]
+
+
+# What the workflows rest on, literally: with one word more, `make test` runs half of the tests.
+RECIPES = {
+    "test": [
+        "@$(FULL) tools/browser.py",
+        '@echo "Running every test; this takes some minutes ..."',
+        "@$(FULL) -m pytest -n 2 --dist loadgroup -v",
+    ],
+    "verify": ["@$(BOOK) tools/check_site.py"],
+    "pdf": ["@$(FULL) tools/make_pdf.py"],
+    "book": ["@$(BOOK) tools/build_book.py"],
+    "book-environment": ["@$(PYTHON) tools/environment.py book"],
+    "full-environment": ["@$(PYTHON) tools/environment.py full"],
+}
+VARIABLES = [
+    "PYTHON ?= python3",
+    "TORCH ?=",
+    "LESSON ?=",
+    "OLD ?=",
+    "export TORCH",
+    "export OMP_NUM_THREADS = 1",
+    "BOOK = .venv/book/bin/python",
+    "FULL = .venv/full/bin/python",
+    ".DEFAULT_GOAL := help",
+]
+PYTEST = {
+    "testpaths": "tests lessons",
+    "addopts": "--nbval --nbval-current-env --nbval-cell-timeout=300 "
+    "--nbval-sanitize-with=tests/nbval_sanitize.cfg --strict-markers -ra",
+}
+
+
+def weakened(makefile: str, pytest_ini: str) -> list[str]:
+    """Return what makes the commands do less, or not fail, than the workflows take for granted."""
+    found, recipes, others, verb = [], {}, [], None
+    for line in makefile.splitlines():
+        rule = re.match(r"([a-z-]+):(?!=)", line)
+        if rule:
+            verb = rule[1]
+            if verb in recipes:
+                found.append(f"{verb}: has two rules")
+            recipes[verb] = []
+        elif line.startswith("\t"):
+            recipes[verb].append(line.strip())
+        elif line and not line.startswith(("#", ".PHONY:")):
+            others.append(line)
+    for verb, lines in RECIPES.items():
+        if recipes.get(verb) != lines:
+            found.append(f"{verb}: must run {lines}")
+    for verb, lines in recipes.items():
+        for line in lines:
+            if line.lstrip("@+").startswith("-") or ("|" in line and verb != "help"):
+                found.append(f"{verb}: `{line}` hides a failure")
+    if others != VARIABLES:
+        found.append(f"besides rules the Makefile must hold {VARIABLES}")
+    ini = configparser.ConfigParser(interpolation=None)
+    ini.read_string(pytest_ini)
+    options = dict(ini["pytest"])
+    options.pop("markers", None)
+    if options != PYTEST:
+        found.append(f"pytest.ini must hold {PYTEST}")
+    return found
+
+
+def test_the_commands_do_what_the_workflows_rest_on():
+    assert weakened(MAKEFILE, PYTEST_INI) == []
+
+
+@pytest.mark.parametrize(
+    "old, new, gap",
+    [
+        ("loadgroup -v", 'loadgroup -v -m "not slow"', "test: must run"),
+        ("loadgroup -v", "loadgroup -v | tail -n 50", "test: must run"),
+        ("\t@$(FULL) tools/browser.py\n", "", "test: must run"),
+        ("\t@$(BOOK) tools/check_site.py", "\t-@$(BOOK) tools/check_site.py", "verify: must run"),
+        ("\t@$(BOOK) tools/check_site.py", "\t@-$(BOOK) tools/check_site.py", "verify: must run"),
+        ("\t@$(FULL) tools/audit.py", "\t-@$(FULL) tools/audit.py", "hides a failure"),
+        ("\t@$(FULL) tools/audit.py", "\t@-$(FULL) tools/audit.py", "hides a failure"),
+        ("tools/check_links.py", "tools/check_links.py || true", "hides a failure"),
+        ("export TORCH\n", "export TORCH\nexport PYTEST_ADDOPTS = -x\n", "the Makefile must hold"),
+        ("export TORCH\n", "export TORCH\n.IGNORE:\n", "the Makefile must hold"),
+        ("export TORCH\n", "export TORCH\nMAKEFLAGS += -i\n", "the Makefile must hold"),
+        ("\nclean:", "\ntest:\n\t@true\nclean:", "test: has two rules"),
+        ("testpaths = tests lessons", "testpaths = tests", "pytest.ini must hold"),
+        ("addopts = --nbval ", "addopts = ", "pytest.ini must hold"),
+        ("-ra\n", "-ra --maxfail=0 --deselect tests\n", "pytest.ini must hold"),
+        ("[pytest]\n", "[pytest]\npython_files = test_a*.py\n", "pytest.ini must hold"),
+    ],
+)
+def test_planted_weakening_of_a_command_is_found(old, new, gap):
+    assert (old in MAKEFILE) != (old in PYTEST_INI)
+    found = weakened(MAKEFILE.replace(old, new), PYTEST_INI.replace(old, new))
+    assert any(gap in line for line in found), found
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess:
