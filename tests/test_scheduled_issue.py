@@ -15,8 +15,8 @@ ADDRESS = "https://github.com/o/r/actions/runs/7"
 class GitHub:
     """Keeps issues as GitHub does, and understands the commands that the tool uses."""
 
-    def __init__(self, *conclusions: str):
-        self.conclusions = conclusions
+    def __init__(self, *conclusions: str, has_issues: bool = True):
+        self.conclusions, self.has_issues = conclusions, has_issues
         self.issues, self.labels = [], set()
 
     def __call__(self, *arguments: str) -> str:
@@ -26,7 +26,15 @@ class GitHub:
         options = {key.removeprefix("--"): value for key, value in zip(rest[::2], rest[1::2])}
         if subject and subject.isdigit():
             subject = int(subject)
+        if what == "issue" and not self.has_issues:
+            said = "the 'o/r' repository has disabled issues"
+            raise subprocess.CalledProcessError(1, ["gh", *arguments], stderr=said)
         return getattr(self, f"{what}_{verb}")(subject, **options)
+
+    def repo_view(self, _, json):
+        """Say whether the repository has issues at all; a fork begins without."""
+        assert json == "hasIssuesEnabled"
+        return dumps({"hasIssuesEnabled": self.has_issues})
 
     def run_view(self, number, json):
         """Return the jobs of the run, and the one that asks."""
@@ -139,6 +147,41 @@ def test_a_run_without_finished_jobs_is_an_error_and_closes_nothing():
     with pytest.raises(ValueError, match="no job of this run is finished"):
         report(github)
     assert github.issues[0]["open"]
+
+
+def test_without_issues_a_failure_is_an_error_in_words_and_a_success_is_none():
+    github = GitHub(has_issues=False)
+    assert report(github, "success", "success").startswith("passed; nothing to report, and issues")
+    with pytest.raises(
+        ValueError, match=r"1 job\(s\) failed \(job 1\), and issues are switched off"
+    ):
+        report(github, "success", "failure")
+    assert github.issues == [] and github.labels == set()
+
+
+FAKE = """#!{python}
+import sys
+asked = " ".join(sys.argv[1:])
+if asked == "run view 7 --json jobs":
+    print('{{"jobs": [{{"name": "world", "status": "completed", "conclusion": "{conclusion}"}}]}}')
+elif asked == "repo view --json hasIssuesEnabled":
+    print('{{"hasIssuesEnabled": false}}')
+else:
+    sys.exit("the 'o/r' repository has disabled issues")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake `gh` is a script, and the job runs on Linux")
+@pytest.mark.parametrize("conclusion, code", [("success", 0), ("failure", 1)])
+def test_in_a_fork_without_issues_the_job_fails_only_if_another_did(tmp_path, conclusion, code):
+    fake = tmp_path / "gh"
+    fake.write_text(FAKE.format(python=sys.executable, conclusion=conclusion), encoding="utf-8")
+    fake.chmod(0o755)
+    set_ = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r"}
+    done = run(tmp_path, GITHUB_RUN_ID="7", **set_)
+    assert done.returncode == code, done.stderr
+    assert "switch them on under Settings" in (done.stderr if code else done.stdout)
+    assert ("1 job(s) failed (world)" in done.stderr) == bool(code)
 
 
 def run(folder, **variables: str) -> subprocess.CompletedProcess:

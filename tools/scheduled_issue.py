@@ -1,10 +1,11 @@
-"""Tell a failed scheduled run in one issue: open it, say there what failed, close it when all is well.
+"""Tell a failed scheduled run in one issue: open it, say what failed, close it when all is well.
 
     python tools/scheduled_issue.py
 
 The last job of .github/workflows/scheduled.yml runs this, with nothing installed but GitHub's own
 command `gh`. Nobody watches a weekly run; an issue is seen. It is known by its label, and there is
-never a second one: the next failed run adds a comment.
+never a second one: the next failed run adds a comment. GitHub switches issues off in a fork. Then
+none can be opened: the job says so, and fails if another did.
 """
 
 import json
@@ -15,6 +16,10 @@ from collections.abc import Callable
 
 LABEL = "scheduled-run"
 TITLE = "The weekly run fails"
+OFF = (
+    "issues are switched off in this repository; to be told in one, "
+    "switch them on under Settings, General, Features"
+)
 INTRODUCTION = """\
 Once a week the course is checked against the world: newest versions, links, all planted faults.
 This issue was opened because that failed, gets a comment each time it fails again, and is closed
@@ -54,9 +59,16 @@ def report(run: str, address: str, ask: Callable[..., str] = gh) -> str:
     """Open, continue or close the issue, as the run went; return in words what was done.
 
     Arguments: the run's number, its address, and what runs `gh`.
-    Errors: those of `gh` and `failed_jobs`.
+    Errors: those of `gh` and `failed_jobs`; `ValueError` when there is a failure to tell and the
+    repository has its issues switched off.
     """
     failed = failed_jobs(json.loads(ask("run", "view", run, "--json", "jobs"))["jobs"])
+    settings = json.loads(ask("repo", "view", "--json", "hasIssuesEnabled"))
+    if not settings["hasIssuesEnabled"]:
+        if failed:
+            names = ", ".join(job["name"] for job in failed)
+            raise ValueError(f"{len(failed)} job(s) failed ({names}), and {OFF}")
+        return f"passed; nothing to report, and {OFF}"
     listed = ask("issue", "list", "--state", "open", "--label", LABEL, "--json", "number")
     issues = [str(number) for number in sorted(issue["number"] for issue in json.loads(listed))]
     if not failed:
