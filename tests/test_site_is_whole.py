@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import changed_pages
@@ -168,6 +169,40 @@ def test_what_stands_around_the_text_is_only_counted(site, whole):
     text = changed_pages.summary(found)
     assert "**Pages that change** (1)\n\n- `notation.html`\n" in text
     assert "On 3 other pages only what stands around" in text
+
+
+KINDS = {
+    "new": "**New pages** (2)\n\n- `1.html`\n- `2.html`\n",
+    "gone": "**Pages that go** (2)\n\n- `1.html`\n- `2.html`\n",
+    "changed": "**Pages that change** (2)\n\n- `1.html`\n- `2.html`\n",
+    "around": "On 2 other pages only what stands around the text.\n",
+    "others": "**Other files** (2)\n\n- `1.html`\n- `2.html`\n",
+}
+TWO = ["1.html", "2.html"]
+
+
+def untold(summary) -> list[str]:
+    """Return the kinds of change that a summary leaves out, or tells of when there is none."""
+    found = []
+    assert set(KINDS) == {field.name for field in fields(changed_pages.Changes)}
+    for kind, words in KINDS.items():
+        text = summary(changed_pages.Changes(**{kind: TWO}))
+        if text != f"## What changes on the site\n\n{words}":
+            found.append(kind)
+    every = summary(changed_pages.Changes(**dict.fromkeys(KINDS, TWO)))
+    return found + [f"{kind} among others" for kind, words in KINDS.items() if words not in every]
+
+
+def test_each_kind_of_change_is_told():
+    assert untold(changed_pages.summary) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_summary_without_a_kind_is_found(kind):
+    def summary(changes):
+        return changed_pages.summary(replace(changes, **{kind: []}))
+
+    assert untold(summary) == [kind, f"{kind} among others"]
 
 
 def test_no_change_is_said_and_no_site_is_an_error(site, tmp_path):
