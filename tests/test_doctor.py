@@ -172,6 +172,19 @@ PLANTED = {
         lambda root: (root / ".venv/full" / environment.STAMP).unlink(),
         ".venv/full cannot be used as it is: it was never finished. " + AGAIN,
     ),
+    **{
+        f"stamp of {text}": (
+            lambda root, text=text: (root / ".venv/full" / environment.STAMP).write_text(text),
+            ".venv/full cannot be used as it is: it was never finished. " + AGAIN,
+        )
+        for text in (
+            "{}",
+            "[]",
+            "null",
+            '{"fingerprint": ""}',
+            '{"fingerprint": "", "installed": 1}',
+        )
+    },
     "other requirements": (
         lambda root: (root / "constraints.txt").write_text("six==1.0\n"),
         "cannot be used as it is: the requirements, the Python version or the folder changed",

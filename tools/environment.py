@@ -125,14 +125,15 @@ def complaint(name: str, root: Path) -> str | None:
         return "it does not exist yet"
     try:
         stamp = json.loads((environment / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        made_for, noted = stamp["fingerprint"], stamp["installed"].items()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return "it was never finished"
-    if stamp["fingerprint"] != fingerprint(name, root):
+    if made_for != fingerprint(name, root):
         return "the requirements, the Python version or the folder changed"
     if not python_of(environment).exists():
         return "its Python is gone"
     present = installed(environment)
-    for package, version in stamp["installed"].items():
+    for package, version in noted:
         if present.get(package) != version:
             return f"{package} {version} was removed or changed"
     return None
