@@ -1,5 +1,6 @@
 """`make test` finds a Chromium, installs one where it may, and else says what to do."""
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,7 +129,8 @@ def test_variable_that_names_nothing_fails_and_installs_nothing(
 def test_without_rights_the_command_is_printed_and_nothing_is_run(machine, capsys):
     assert browser.main() == 1
     said = capsys.readouterr().err
-    assert f"sudo {browser.INSTALL}" in said
+    assert f"On Debian: sudo {browser.INSTALL};" in said
+    assert re.search(r"on Ubuntu: \S+ -m playwright install --with-deps chromium;", said)
     assert "-m playwright install chromium" in said
     assert machine.ran == []
 
@@ -147,6 +149,14 @@ def test_root_on_debian_installs_by_apt(machine, monkeypatch, capsys):
         ["apt-get", "update"],
         ["apt-get", "install"],
     ]
+
+
+@pytest.mark.parametrize("system, asked", [("debian", True), ("ubuntu", False)])
+def test_root_on_ubuntu_has_no_apt_package_to_install(tmp_path, monkeypatch, system, asked):
+    monkeypatch.setattr(browser, "DEBIAN", tmp_path)
+    monkeypatch.setattr(browser.platform, "freedesktop_os_release", lambda: {"ID": system})
+    monkeypatch.setattr(browser.os, "geteuid", lambda: 0, raising=False)
+    assert browser.is_root_on_debian() is asked
 
 
 def test_installation_that_fails_is_shown(machine, monkeypatch, capsys):

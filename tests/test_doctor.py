@@ -323,6 +323,32 @@ def test_no_chromium_is_said_with_the_ways_to_get_one(project, capsys, monkeypat
     assert "Wrong: CHROMIUM=/nowhere/chromium is no program." in said(capsys, project)[1]
 
 
+@pytest.mark.parametrize(
+    "name, debian, mend",
+    [
+        ("ubuntu", True, ".venv/full/bin/python -m playwright install --with-deps chromium"),
+        ("debian", True, "sudo apt-get install"),
+        ("fedora", False, "install Chrome; or: .venv/full/bin/python -m playwright"),
+        (None, False, "install Chrome; or: .venv/full/bin/python -m playwright"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="there an environment has another form")
+def test_each_system_is_told_its_own_way_to_a_chromium(
+    project, capsys, monkeypatch, name, debian, mend
+):
+    monkeypatch.setattr(doctor.browser, "find", lambda: None)
+    monkeypatch.setattr(doctor.browser, "DEBIAN", project if debian else project / "absent")
+
+    def release() -> dict[str, str]:
+        if name is None:
+            raise OSError("no such file")
+        return {"ID": name}
+
+    monkeypatch.setattr(doctor.platform, "freedesktop_os_release", release)
+    assert f" Mend it: {mend}" in said(capsys, project)[1]
+    assert doctor.browser.apt_has_it() is (name == "debian")
+
+
 def test_a_chromium_that_does_not_start_is_said(project, capsys, monkeypatch):
     monkeypatch.setattr(doctor, "answer", lambda *_: "")
     code, words = said(capsys, project)

@@ -8,6 +8,7 @@ none, root on Debian gets it by apt. Anybody else is told the command, and this 
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -68,9 +69,22 @@ def find() -> str | None:
     return next((path for name in (*NAMES, *elsewhere) if (path := shutil.which(name))), None)
 
 
+def is_ubuntu() -> bool:
+    """Say whether this is Ubuntu, whose Chromium is a snap: apt has none."""
+    try:
+        return platform.freedesktop_os_release().get("ID") == "ubuntu"
+    except OSError:
+        return False
+
+
+def apt_has_it() -> bool:
+    """Say whether apt has a Chromium here. Ubuntu has Debian's file too, and no such package."""
+    return DEBIAN.exists() and not is_ubuntu()
+
+
 def is_root_on_debian() -> bool:
     """Say whether apt may be used here without asking for a password."""
-    return DEBIAN.exists() and hasattr(os, "geteuid") and os.geteuid() == 0
+    return apt_has_it() and hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def install() -> bool:
@@ -96,11 +110,12 @@ def main() -> int:
         print("Installing Chromium by apt, to open and print the pages; this takes a minute ...")
         if install() and find():
             return 0
+    playwright = f"{Path(sys.executable).as_posix()} -m playwright install"
     print(
-        "error: no Chromium found, to open and print the pages with. On Debian and Ubuntu: "
-        f"sudo {INSTALL}; elsewhere install Chromium or Chrome, and set CHROMIUM to its path "
-        "when it is not found; or let Playwright fetch one: "
-        f"{Path(sys.executable).as_posix()} -m playwright install chromium",
+        f"error: no Chromium found, to open and print the pages with. On Debian: sudo {INSTALL}; "
+        f"on Ubuntu: {playwright} --with-deps chromium; elsewhere install Chromium or Chrome, and "
+        "set CHROMIUM to its path when it is not found; or let Playwright fetch one: "
+        f"{playwright} chromium",
         file=sys.stderr,
     )
     return 1

@@ -331,8 +331,10 @@ def look_at_chromium() -> Finding:
     if not path:
         finding = Finding("Chromium", "none")
         own = environment.python_of(Path(".venv/full"))
-        install = f"sudo {browser.INSTALL}" if browser.DEBIAN.exists() else "install Chrome"
+        install = f"sudo {browser.INSTALL}" if browser.apt_has_it() else "install Chrome"
         mend = f"{install}; or: {own} -m playwright install chromium"
+        if browser.is_ubuntu():
+            mend = f"{own} -m playwright install --with-deps chromium"
         text = "There is no Chromium or Chrome, which tests and PDFs need to open the pages."
         if named:
             text, mend = f"CHROMIUM={named} is no program.", "set CHROMIUM to one, or unset it"
