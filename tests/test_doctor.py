@@ -227,6 +227,14 @@ def test_a_card_is_seen_by_its_program_or_its_driver(tmp_path, monkeypatch):
     assert doctor.has_card()
 
 
+def test_what_shows_a_card_is_of_nvidia_and_no_other_thing():
+    def others(places: tuple[str, ...]) -> list[str]:
+        return [place for place in places if "nvidia" not in place]
+
+    assert len(doctor.CARD) >= 3 and others(doctor.CARD) == []
+    assert others((*doctor.CARD, "/proc")) == ["/proc"]
+
+
 @pytest.mark.parametrize("lacking", ["venv", "ensurepip"])
 def test_a_python_without_venv_is_said(project, capsys, monkeypatch, lacking):
     found = doctor.importlib.util.find_spec
