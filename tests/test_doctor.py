@@ -274,6 +274,16 @@ def test_the_python_named_instead_is_one_that_starts(monkeypatch, tried):
     assert doctor.python_fault((3, 11)) == doctor.python_fault((3, 14)) == ()
 
 
+def test_on_windows_it_is_py_that_starts_another_python(monkeypatch):
+    monkeypatch.setattr(doctor, "os", SimpleNamespace(name="nt"))
+    monkeypatch.setattr(doctor, "answer", lambda *call: call == ("py", "-3.11", "--version"))
+    mend = "py -3.11 tools\\doctor.py, and so for every command"
+    assert doctor.python_fault((3, 9))[1] == mend
+    monkeypatch.setattr(doctor, "answer", lambda *_: "")
+    absent = "install Python 3.11 or newer, and name it: " + mend.replace("3.11", "3.12")
+    assert doctor.python_fault((3, 9))[1] == absent
+
+
 def test_the_promised_pythons_are_those_of_the_matrix():
     assert doctor.TRIED_PYTHONS == matrix.PYTHONS[::-1]
     assert "%d.%d" % doctor.OLDEST_PYTHON == matrix.PYTHONS[0]
@@ -302,7 +312,7 @@ def test_an_old_python_can_read_the_program():
     "old, new",
     [
         ("import sys\n", "import tomllib\n"),
-        ("    names = [", "    if (name := 1): pass\n    names = ["),
+        ("    calls = [", "    if (name := 1): pass\n    calls = ["),
         ("(version: tuple)", "(version: list[int])"),
         ("finding.missing =", "match root:\n        case 1: pass\n    finding.missing ="),
     ],
@@ -456,6 +466,11 @@ def test_a_pythonpath_that_hides_a_package_is_said(project, capsys, monkeypatch,
     assert code == 1
     assert (
         f"names {folder}, whose {package} hides that of every environment. Mend it: unset" in words
+    )
+    monkeypatch.setattr(doctor.os, "name", "nt")
+    assert (
+        "Mend it: set PYTHONPATH=, or in PowerShell: $env:PYTHONPATH = ''"
+        in (said(capsys, project)[1])
     )
 
 

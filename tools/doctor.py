@@ -33,10 +33,13 @@ def python_fault(version: tuple) -> tuple:
     """Return what is wrong with a Python of this version, and how to mend it; () if nothing is."""
     if version >= OLDEST_PYTHON:
         return ()
-    names = ["python" + tried for tried in TRIED_PYTHONS]
-    name = next((name for name in names if answer(name, "--version")), None)
-    mend = "make doctor PYTHON=%s, and so for every command" % (name or "python3.12")
-    if not name:
+    windows = os.name == "nt"  # which has no make, and one program that starts every Python
+    start = ("py", "-%s") if windows else ("python%s",)
+    calls = [(tried, [part.replace("%s", tried) for part in start]) for tried in TRIED_PYTHONS]
+    there = next((tried for tried, call in calls if answer(*call, "--version")), None)
+    form = "py -%s tools\\doctor.py" if windows else "make doctor PYTHON=python%s"
+    mend = (form + ", and so for every command") % (there or "3.12")
+    if not there:
         mend = "install Python 3.11 or newer, and name it: " + mend
     return ("This is Python %d.%d, and the course needs 3.11 or newer." % version[:2], mend)
 
@@ -262,11 +265,14 @@ def look_at_shell(root: Path) -> Finding:
             f"`jupyter lab` is {jupyter} here: it opens the lessons with another environment's "
             f"torch, or with none. `{command('lab')}` opens them with ours."
         )
+    unset = "unset PYTHONPATH"
+    if os.name == "nt":
+        unset = "set PYTHONPATH=, or in PowerShell: $env:PYTHONPATH = ''"
     for folder in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         for name in LESSON_PACKAGES:
             if any((Path(folder) / f"{name}{end}").exists() for end in ("", ".py")):
                 text = f"PYTHONPATH names {folder}, whose {name} hides that of every environment."
-                finding.faults.append((text, "unset PYTHONPATH"))
+                finding.faults.append((text, unset))
     for name in sorted(environment.MISLEADING & set(os.environ)):
         finding.notes.append(
             f"{name} is set. Our commands leave it out when they install packages."
