@@ -92,7 +92,7 @@ def run_in(monkeypatch, prefix: Path, versions: dict[str, str], own: bool = True
         path=[str(add_packages(prefix, versions))],
         executable=str(prefix / "bin/python"),
         platform="linux",
-        version_info=sys.version_info,
+        version_info=(3, 12, 1),
     )
     monkeypatch.setattr(doctor, "sys", pretended)
     return prefix
@@ -282,6 +282,15 @@ def test_on_windows_it_is_py_that_starts_another_python(monkeypatch):
     monkeypatch.setattr(doctor, "answer", lambda *_: "")
     absent = "install Python 3.11 or newer, and name it: " + mend.replace("3.11", "3.12")
     assert doctor.python_fault((3, 9))[1] == absent
+
+
+@pytest.mark.parametrize("version, told", [((3, 11), 0), ((3, 13), 0), ((3, 14), 1)])
+def test_a_python_newer_than_those_tried_is_told_of(project, capsys, monkeypatch, version, told):
+    monkeypatch.setattr(doctor.sys, "version_info", (*version, 0))
+    code, words = said(capsys, project)
+    assert code == 0
+    assert words.count("Note: This is Python 3.14. Tried are 3.11 to 3.13;") == told
+    assert words.count("Tried are") == told
 
 
 def test_the_promised_pythons_are_those_of_the_matrix():

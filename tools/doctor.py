@@ -176,6 +176,12 @@ def look_at_python(torch: str) -> Finding:
         text = f"This Python lacks {' and '.join(lacking)}, and so can make no environment."
         mend = f"on Debian and Ubuntu: apt install {package}; or name another: PYTHON=python3.12"
         finding.faults.append((text, mend))
+    newest, version = TRIED_PYTHONS[0], "%d.%d" % sys.version_info[:2]
+    if numbers(version) > numbers(newest):
+        finding.notes.append(
+            f"This is Python {version}. Tried are {TRIED_PYTHONS[-1]} to {newest}; if packages "
+            "cannot be installed, or a command fails, take one of these."
+        )
     try:
         environment.pip_commands("full", environment.ROOT, torch)
     except environment.Failure as failure:
