@@ -483,20 +483,41 @@ def test_a_pythonpath_that_hides_a_package_is_said(project, capsys, monkeypatch,
     )
 
 
+ALL = "install -r binder/requirements.txt"
 OWN_FAULTS = [
-    ({}, "It lacks torch, numpy, matplotlib."),
-    ({"torch": "2.5.1"}, "It has torch 2.5.1, and the lessons need 2.6.0 or newer."),
-    ({"torch": "2.13.0+cu130"}, "It has the CUDA build of torch (2.13.0+cu130)"),
+    ({}, "It lacks torch, numpy, matplotlib.", [ALL]),
+    ({"torch": "2.5.1"}, "It has torch 2.5.1, and the lessons need 2.6.0 or newer.", [ALL]),
+    (
+        {"torch": "2.13.0+cu130"},
+        "It has the CUDA build of torch (2.13.0+cu130)",
+        ["uninstall -y torch", ALL],
+    ),
+    (
+        {"torch": "2.13.0+cpu", "jupyter-book": "2.0.1"},
+        "It has jupyter-book 2.0.1, which does not read _config.yml",
+        [f'install "jupyter-book=={VERSIONS["jupyter-book"]}"'],
+    ),
 ]
 
 
-@pytest.mark.parametrize("versions, words", OWN_FAULTS)
-def test_an_environment_of_the_readers_own_is_judged(project, capsys, monkeypatch, versions, words):
+@pytest.mark.parametrize("versions, words, steps", OWN_FAULTS)
+def test_an_environment_of_the_readers_own_is_judged(
+    project, capsys, monkeypatch, versions, words, steps
+):
     others = {name: VERSIONS[name] for name in ("numpy", "matplotlib")} if versions else {}
     own = run_in(monkeypatch, project.parent / "own", versions | others)
     code, printed = said(capsys, project)
     assert code == 1 and f"The environment {own} does not suit the lessons. {words}" in printed
-    assert "-m pip install -r binder/requirements.txt; or work in the course's own" in printed
+    pip = f"{(own / 'bin/python').as_posix()} -m pip"
+    mend = ", then: ".join(f"{pip} {step}" for step in steps)
+    assert f" Mend it: {mend}; or work in the course's own environment: make lab" in printed
+
+
+def test_without_the_file_of_pins_any_jupyter_book_1_is_named(project, monkeypatch):
+    run_in(monkeypatch, project.parent / "own", {})
+    (project / "requirements-book.txt").unlink()
+    here = doctor.Packages(FULL | {"jupyter-book": "2.0.1"})
+    assert doctor.mend_of_own(here, project).endswith(' install "jupyter-book==1.*"')
 
 
 def test_run_by_an_environment_of_the_project_it_does_not_judge_that_twice(
@@ -507,9 +528,9 @@ def test_run_by_an_environment_of_the_project_it_does_not_judge_that_twice(
     assert code == 0 and "Its packages" not in words
 
 
-@pytest.mark.parametrize("versions, words", OWN_FAULTS[1:])
+@pytest.mark.parametrize("versions, words, _", OWN_FAULTS[1:])
 def test_the_python_of_the_system_is_not_judged_but_told_of(
-    project, capsys, monkeypatch, versions, words
+    project, capsys, monkeypatch, versions, words, _
 ):
     run_in(monkeypatch, project.parent / "other", versions, own=False)
     code, printed = said(capsys, project)

@@ -189,6 +189,23 @@ def look_at_python(torch: str) -> Finding:
     return finding
 
 
+def mend_of_own(here: Packages, root: Path) -> str:
+    """Return the commands that mend an environment of the reader's own, in their order."""
+    pip = f"{Path(sys.executable).as_posix()} -m pip"
+    steps, versions = [], here.versions
+    cuda = here.cuda and not has_card()
+    if cuda:  # a CUDA build of the right version is good enough for pip
+        steps.append(f"{pip} uninstall -y torch")
+    lacking = not versions.keys() >= set(LESSON_PACKAGES)
+    if cuda or lacking or numbers(versions["torch"]) < numbers(OLDEST_TORCH):
+        steps.append(f"{pip} install -r binder/requirements.txt")
+    if numbers(versions.get("jupyter-book", "1")) >= [2]:
+        file = root / environment.REQUIREMENTS["book"]
+        pins = environment.pins(file) if file.is_file() else {}
+        steps.append(f'{pip} install "jupyter-book=={pins.get("jupyter-book", "1.*")}"')
+    return ", then: ".join(steps)
+
+
 def look_at_this(root: Path) -> list[Finding]:
     """Look at what is in the environment that this runs in, if it is none of the project's.
 
@@ -205,8 +222,8 @@ def look_at_this(root: Path) -> list[Finding]:
     torch = here.versions.get("torch")
     wrong = package_faults(here, LESSON_PACKAGES if own else ())
     if own and wrong:
-        install = f"{Path(sys.executable).as_posix()} -m pip install -r binder/requirements.txt"
-        mend = f"{install}; or work in the course's own environment: {command('lab')}"
+        mend = mend_of_own(here, root)
+        mend += f"; or work in the course's own environment: {command('lab')}"
         text = f"The environment {sys.prefix} does not suit the lessons. {wrong}"
         finding.faults.append((text, mend))
     elif torch and wrong:
