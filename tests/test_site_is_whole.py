@@ -80,6 +80,14 @@ def empty(html) -> None:
             lambda html: html.article.a.attrs.update(href="../../outside.html"),
             f"{LESSON}: refers to ../../outside.html, which is not there",
         ),
+        (
+            lambda html: html.article.a.attrs.update(href="/nowhere.html"),
+            f"{LESSON}: refers to /nowhere.html, which is not there",
+        ),
+        (
+            lambda html: html.article.a.attrs.update(href="/index.html"),
+            f"{LESSON}: refers to /index.html, which is not there",
+        ),
     ],
 )
 def test_planted_damage_to_a_page_is_refused(whole, change, complaint):
@@ -87,6 +95,19 @@ def test_planted_damage_to_a_page_is_refused(whole, change, complaint):
     rewrite(whole / LESSON, change)
     found = check_site.page_problems(whole / LESSON, whole, PAGES)
     assert any(problem.startswith(complaint) for problem in found), found
+
+
+@pytest.mark.parametrize("base", ["/", "/class/"])
+def test_the_404_page_may_name_files_from_the_root_and_they_must_be_there(tmp_path, base):
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static/course.css").touch()
+    (tmp_path / "index.html").touch()
+    names = ("_static/course.css", "", "index.html", "nowhere.html", "../outside.html")
+    links = "".join(f'<a href="{base}{name}">a</a>' for name in names)
+    (tmp_path / "404.html").write_text(f'<a href="/others/index.html">a</a>{links}')
+    found = check_site.page_problems(tmp_path / "404.html", tmp_path, PAGES)
+    absent = ("/others/index.html", f"{base}nowhere.html", f"{base}../outside.html")
+    assert found == [f"404.html: refers to {name}, which is not there" for name in absent]
 
 
 def test_planted_missing_style_sheet_is_refused(whole):
@@ -101,6 +122,13 @@ def test_the_command_fails_on_a_site_that_is_not_whole(whole, monkeypatch, capsy
     assert check_site.main() == 1
     said = capsys.readouterr().err
     assert f"{LESSON}: missing" in said and "is not whole" in said
+
+
+def test_where_nothing_was_built_the_command_says_only_that(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["check_site.py", str(tmp_path / "html")])
+    assert check_site.main() == 1
+    said = capsys.readouterr().err
+    assert said == f"error: nothing was built in {tmp_path / 'html'}; run `make book`\n"
 
 
 def change_text(site: Path) -> None:

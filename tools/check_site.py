@@ -3,11 +3,13 @@
     make verify
 
 Every page of the toc must be there with its heading, its text and, if it is a notebook, all its
-outputs; and whatever a page of the site refers to within the site must be there too. The build
-looks for most of this itself; this one trusts no build, and has been seen to refuse an empty site.
+outputs; and the files that any page of the site names within the site, by `href` and `src`, must be
+there too. Not looked at are places inside a page (`#heading`) and the pictures of a `srcset`. The
+build looks for most of this itself; this one trusts no build, and refuses an empty site.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -44,17 +46,25 @@ def content_problems(article: Tag | None, outputs: int) -> list[str]:
     return found
 
 
+def base_path(html: BeautifulSoup) -> str:
+    """Return where the site lies on its host, as its 404 page says by where its own files are."""
+    own = html.find(href=re.compile(r"^/(?!/).*\b_static/"))
+    return own["href"].partition("_static/")[0] if own else "/"
+
+
 def absent(page: Path, site: Path, html: BeautifulSoup) -> list[str]:
     """Return what a page refers to within the site that is not there, in the page's words."""
     found = []
+    # The 404 page is served at any depth, so it alone names files from the root of the host.
+    base = base_path(html) if page == site / "404.html" else None
     for name in ("href", "src"):
         for element in html.find_all(attrs={name: True}):
             address = urlsplit(element[name])
             if address.scheme or address.netloc or not address.path:
                 continue
-            if address.path.startswith("/"):  # the 404 page, which is served at any depth
-                continue
-            target = (page.parent / unquote(address.path)).resolve()
+            path = unquote(address.path)
+            inside = base and path.startswith(base)
+            target = (site / path.removeprefix(base) if inside else page.parent / path).resolve()
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file() or not target.is_relative_to(site.resolve()):
                 found.append(element[name])
@@ -106,6 +116,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", nargs="?", type=Path, default=SITE)
     site = parser.parse_args().site
+    if not any(site.rglob("*.html")):
+        print(f"error: nothing was built in {site}; run `make book`", file=sys.stderr)
+        return 1
     pages, found = read_settings()
     found = found or problems(site, pages)
     for problem in found:
@@ -113,7 +126,7 @@ def main() -> int:
     if found:
         print(f"error: {site} is not whole, {len(found)} problem(s) above", file=sys.stderr)
         return 1
-    print(f"{site} is whole: {len(pages)} pages of the toc, and all that they refer to.")
+    print(f"{site} is whole: {len(pages)} pages of the toc, and the files that they refer to.")
     return 0
 
 
