@@ -237,3 +237,10 @@ def test_no_change_is_said_and_no_site_is_an_error(site, tmp_path):
     assert "Nothing." in changed_pages.summary(changed_pages.compare(site, site))
     done = run_tool(Path(__file__).parent.parent, "changed_pages.py", str(tmp_path))
     assert done.returncode == 1 and "is no built site" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], [""]])
+def test_a_missing_older_site_is_said_by_the_name_that_make_has_for_it(arguments):
+    done = run_tool(Path(__file__).parent.parent, "changed_pages.py", *arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: OLD= is missing; name the folder of the older site")

@@ -108,11 +108,18 @@ def summary(changes: Changes) -> str:
 def main() -> int:
     """Print the changes; return the exit code, which is 0 whatever they are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("old", type=Path, help="folder of the older site")
+    parser.add_argument("old", nargs="?", default="", help="folder of the older site")
     parser.add_argument("new", type=Path, nargs="?", default=SITE, help="folder of the newer one")
     options = parser.parse_args()
+    if not options.old:  # as from `make changes`
+        print(
+            "error: OLD= is missing; name the folder of the older site, for example: "
+            "make changes OLD=../before/_build/html",
+            file=sys.stderr,
+        )
+        return 1
     try:
-        print(summary(compare(options.old, options.new)))
+        print(summary(compare(Path(options.old), options.new)))
     except FileNotFoundError as error:
         print(f"error: {error}; build it with `make book`", file=sys.stderr)
         return 1
