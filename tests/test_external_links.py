@@ -5,6 +5,7 @@ A server on this machine stands in for the hosts of the world.
 
 import json
 import re
+import time
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +31,9 @@ class World(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer by what the path asks for."""
         TRIES[self.path] += 1
+        if self.path == "/silent":
+            time.sleep(2)
+            return
         code = {"/good": 200, "/gone": 404, "/refused": 403}.get(self.path, 200)
         if self.path == "/shaky" and TRIES[self.path] < 3:
             code = 500
@@ -55,9 +59,17 @@ def world():
         server.server_close()
 
 
-def check(folder, *paths):
-    """Run the tool on a tiny book that links to paths of the server; return what it said."""
+def check(folder, *paths, change=()):
+    """Run the tool on a tiny book that links to paths of the server; return what it said.
+
+    Arguments: the folder for the book, the paths, and pairs of texts to change in the tool.
+    """
     root = tiny_book(folder / "book")
+    tool = root / "tools/check_links.py"
+    for old, new in change:
+        text = tool.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        tool.write_text(text.replace(old, new), encoding="utf-8")
     with world() as address:
         links = "\n\n".join(f"[a link]({address}{path})" for path in paths)
         with (root / "references.md").open("a") as file:
@@ -79,6 +91,23 @@ def test_planted_dead_link_is_named_with_file_and_line(tmp_path):
     assert re.match(r"references\.md, line \d+: http://127\.0\.0\.1:\d+/gone does not", dead)
     assert "404" in dead and "/refused does not" in refused
     assert total == "error: 2 of 3 links do not answer"
+
+
+IMPATIENT = ('"linkcheck_timeout": 30', '"linkcheck_timeout": 1')
+
+
+def test_planted_host_that_never_answers_is_named(tmp_path):
+    done = check(tmp_path, "/good", "/silent", change=[IMPATIENT])
+    assert done.returncode == 1, done.stdout
+    silent, total = done.stderr.splitlines()
+    assert "/silent does not answer as it should" in silent and "timed out" in silent.lower()
+    assert total == "error: 1 of 2 links do not answer"
+
+
+def test_planted_blindness_to_timeouts_is_seen(tmp_path):
+    blind = ('BAD = ("broken", "timeout")', 'BAD = ("broken",)')
+    done = check(tmp_path, "/good", "/silent", change=[IMPATIENT, blind])
+    assert done.returncode == 0 and "2 links answer." in done.stdout
 
 
 def test_a_book_without_links_or_that_cannot_be_read_is_an_error(tmp_path):
@@ -104,6 +133,9 @@ def test_the_register_knows_a_doi_or_does_not():
         ("https://doi.org/10.1/2", 403, "", True, True),
         ("https://doi.org/10.1/2", 403, "", False, False),
         ("https://doi.org/10.1/2", 0, "404 Client Error: Not Found", True, False),
+        ("https://doi.org/10.1/2", 0, "404 Client Error: 10.1401 and 10.1/403 ", True, False),
+        ("https://doi.org/10.1/2", 0, "404 Client Error: 401 for url", True, False),
+        ("https://doi.org/10.1/2", 0, "4031 pages", True, False),
         ("https://arxiv.org/abs/1", 403, "", True, False),
         ("https://doi.org.example.com/10.1/2", 403, "", True, False),
     ],

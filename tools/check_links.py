@@ -9,6 +9,7 @@ there the register of the DOIs is asked instead.
 """
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -52,7 +53,8 @@ def is_registered(address: str, register: str = REGISTER, pause: float = 5.0) ->
 
 def refused(result: dict) -> bool:
     """Say whether a host answered that it does not want to be asked by a program."""
-    return result["code"] in REFUSALS or any(f"{code} " in result["info"] for code in REFUSALS)
+    code = re.match(r"\d{3}\b", result["info"])  # what follows names the address, digits and all
+    return result["code"] in REFUSALS or bool(code and int(code[0]) in REFUSALS)
 
 
 def excused(result: dict) -> bool:
