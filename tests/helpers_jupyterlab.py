@@ -103,12 +103,13 @@ class Lab:
         The kernels that were started meanwhile are stopped at the end.
         """
         page = browser.new_page(viewport=DESKTOP)
+        page.set_default_timeout(PATIENCE * 1000)
         strangers = []
         own = (self.address, self.address.replace("http", "ws", 1), "data:", "blob:")
         page.on("request", lambda asked: asked.url.startswith(own) or strangers.append(asked.url))
         # without `reset` it would open again what was open when the last page was closed
         page.goto(self.at(f"lab/tree/lessons/{name}") + "&reset")
-        page.wait_for_selector(IDLE, timeout=60_000)
+        page.wait_for_selector(IDLE)
         cells = nbformat.read(self.root / "lessons" / name, as_version=4).cells
         page.wait_for_function(DRAWN, arg=[NOTEBOOK, len(cells)])
         try:
@@ -145,7 +146,7 @@ def run_all(page, path: Path) -> nbformat.NotebookNode:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         page.wait_for_timeout(1000)
-        page.wait_for_selector(IDLE, timeout=PATIENCE * 1000)
+        page.wait_for_selector(IDLE)
         page.keyboard.press("ControlOrMeta+s")
         page.wait_for_timeout(500)
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)

@@ -128,12 +128,13 @@ def opened(browser, link: str) -> str:
     """
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(120_000)
     page.goto(link)
     page.fill("#username_input", "student")
     page.fill("#password_input", PASSWORD)
     page.click("#login_submit")
     heading, failure = ".jp-Notebook .jp-RenderedMarkdown h1", ".progress-bar-danger"
-    seen = page.wait_for_selector(f"{heading}, {failure}", timeout=120_000).inner_text()
+    seen = page.wait_for_selector(f"{heading}, {failure}").inner_text()
     context.close()
     return seen
 
