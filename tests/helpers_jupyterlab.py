@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -44,11 +45,32 @@ def own_settings(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
+def running(command: list, log: Path, ready: Callable, **options):
+    """Run a server while the block runs; give its process, and what `ready` returned.
+
+    Arguments: the command, the file for what it says, a function that returns something as soon as
+    the server can be used, and options of `subprocess.Popen`.
+    Errors: `AssertionError` with the end of the log when it stops or is not ready in a minute.
+    """
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, **options)
+    try:
+        end = time.monotonic() + 60
+        while not (found := ready()):
+            assert process.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
+            time.sleep(0.2)
+        yield process, found
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
 def served(command: list[str], folder: Path):
     """Run a JupyterLab while the block runs; give its address, its token and its process.
 
     Arguments: the command that starts it, and a folder to make for its settings and its log.
-    Errors: `AssertionError` with the end of the log when it does not answer within a minute.
+    Errors: those of `running`.
     """
     folder.mkdir()
     variables = own_settings(folder)
@@ -56,18 +78,12 @@ def served(command: list[str], folder: Path):
         path = Path(variables["JUPYTER_CONFIG_DIR"], "lab/user-settings", name)
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(settings), encoding="utf-8")
-    with (folder / "log").open("w") as log:
-        running = subprocess.Popen(command, env=variables, stdout=log, stderr=log)
-    try:
-        end = time.monotonic() + 60
-        while not (found := list(list_running_servers(variables["JUPYTER_RUNTIME_DIR"]))):
-            tail = (folder / "log").read_text()[-2000:]
-            assert running.poll() is None and time.monotonic() < end, tail
-            time.sleep(0.2)
-        yield found[0]["url"], found[0]["token"], psutil.Process(running.pid)
-    finally:
-        running.terminate()
-        running.wait()
+
+    def ready() -> list[dict]:
+        return list(list_running_servers(variables["JUPYTER_RUNTIME_DIR"]))
+
+    with running(command, folder / "log", ready, env=variables) as (process, (server,)):
+        yield server["url"], server["token"], psutil.Process(process.pid)
 
 
 def peak_memory(process: psutil.Process) -> int:

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 from helpers_book import PUBLISHED, build, tiny_book
+from helpers_jupyterlab import running
 from test_repository_links import set_hub
 
 pytestmark = [
@@ -76,33 +76,20 @@ def hub(tmp_path_factory):
     )
     (folder / "jupyterhub_config.py").write_text(text)
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    with (folder / "log").open("w") as log:
-        running = subprocess.Popen(
-            [sys.executable, "-m", "jupyterhub", "-f", folder / "jupyterhub_config.py"],
-            cwd=folder,
-            env={**os.environ, "PATH": programs},
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        address = f"http://127.0.0.1:{proxy}"
-        wait_for(f"{address}/hub/health", running, folder / "log")
+    command = [sys.executable, "-m", "jupyterhub", "-f", folder / "jupyterhub_config.py"]
+    address = f"http://127.0.0.1:{proxy}"
+    options = {"cwd": folder, "env": {**os.environ, "PATH": programs}}
+    with running(command, folder / "log", lambda: answers(f"{address}/hub/health"), **options):
         yield address, folder / "github" / PUBLISHED["GITHUB_REPOSITORY"]
-    finally:
-        running.terminate()
-        running.wait()
 
 
-def wait_for(address: str, running: subprocess.Popen, log: Path) -> None:
-    """Wait until an address answers; `AssertionError` with the end of the log if it does not."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            assert running.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
-            time.sleep(0.2)
+def answers(address: str) -> bool:
+    """Say whether an address can be read."""
+    try:
+        urllib.request.urlopen(address, timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,8 @@
 """`make lab` opens JupyterLab on the lessons, for this machine only, and asks no other machine."""
 
 import json
-import os
 import re
-import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
@@ -15,6 +12,7 @@ import lab
 import psutil
 import pytest
 from helpers_book import ROOT
+from helpers_jupyterlab import own_settings, running
 
 TOKEN = "a-token-of-the-test"
 # What one or the other reader might have made of it, and the promise that it breaks.
@@ -55,15 +53,6 @@ class Planted(CheckForUpdateABC):
 """
 
 
-def wait_for(what, seconds: float = 60):
-    """Return what a function returns, as soon as that is not empty."""
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline, "JupyterLab did not start"
-        time.sleep(0.1)
-    return found
-
-
 @contextmanager
 def opened(folder: Path, command: list[str]):
     """Run JupyterLab; yield its process and the address that it opened in the browser.
@@ -75,25 +64,18 @@ def opened(folder: Path, command: list[str]):
     program.write_text("import pathlib, sys\npathlib.Path(sys.argv[1]).write_text(sys.argv[2])\n")
     (folder / "lab_updates.py").write_text(PLANTED_CHECK)
     browser = f"{Path(sys.executable).as_posix()} {program.as_posix()} {note.as_posix()} %s"
-    places = {f"JUPYTER_{k}_DIR": str(folder / k) for k in ("CONFIG", "DATA", "RUNTIME")}
-    variables = os.environ | places | {"PYTHONPATH": str(folder)}
+    variables = own_settings(folder) | {"PYTHONPATH": str(folder)}
     options = ["--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}"]
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            [*command, *options, f"--ServerApp.browser={browser}"],
-            cwd=folder,
-            env=variables,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            wait_for(lambda: note.exists() and note.read_text())
-            # The browser gets a file that leads on, so that the token is in no list of processes.
-            page = next(folder.glob("RUNTIME/jpserver-*-open.html")).read_text(encoding="utf-8")
-            yield server, re.search(r'href="(http[^"?]*)', page)[1]
-        finally:
-            server.terminate()
-            server.wait()
+    command = [*command, *options, f"--ServerApp.browser={browser}"]
+
+    def ready() -> str:
+        return note.read_text() if note.exists() else ""
+
+    with running(command, folder / "log", ready, cwd=folder, env=variables) as (server, _):
+        # The browser gets a file that leads on, so that the token is in no list of processes.
+        notes = Path(variables["JUPYTER_RUNTIME_DIR"])
+        page = next(notes.glob("jpserver-*-open.html")).read_text(encoding="utf-8")
+        yield server, re.search(r'href="(http[^"?]*)', page)[1]
 
 
 def ask(address: str) -> str:
