@@ -1,0 +1,1 @@
+"""The programs behind the commands of the Makefile: `python -m tools VERB`."""
