@@ -52,7 +52,7 @@ real_find_spec = PathFinder.find_spec
 
 
 def find_spec(name, path=None, target=None):
-    """PathFinder.find_spec, which finds no absent module: many ask before they import."""
+    """PathFinder.find_spec, which finds no absent module."""
     if name.partition(".")[0] not in absent:
         return real_find_spec(name, path, target)
 
