@@ -25,10 +25,22 @@ BANDS = {
 }
 
 # Numbers of the prose that no output shows, and why they may stand there.
-NUMBERS = {}
+NUMBERS = {
+    "four times": "a size: the third line of the table has weights 4 times as large",
+    "1e-8": "a size: the constant in the denominator of Adam",
+}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "batch norm",
+    "biased variance",
+    "jacobian",
+    "layer norm",
+    "residual block",
+    "running statistics",
+    "shortcut",
+    "vanishing gradient",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {}

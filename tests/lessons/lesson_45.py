@@ -29,7 +29,20 @@ BANDS = {
 NUMBERS = {}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "attention",
+    "causal mask",
+    "cross-attention",
+    "key",
+    "leak test",
+    "padding mask",
+    "permutation equivariance",
+    "query",
+    "scores",
+    "self-attention",
+    "temperature",
+    "value",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {}

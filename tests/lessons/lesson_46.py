@@ -27,10 +27,24 @@ BANDS = {
 }
 
 # Numbers of the prose that no output shows, and why they may stand there.
-NUMBERS = {}
+NUMBERS = {
+    "1e-5": "the limit in float32, asserted by compare",
+    "1e-12": "the limit in float64, asserted by compare",
+    "95 %": "a threshold, asserted in the cell that prints the accuracies",
+}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "decoder",
+    "encoder",
+    "encoder block",
+    "feed-forward network",
+    "head",
+    "multi-head attention",
+    "positional encoding",
+    "post-norm",
+    "pre-norm",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {}

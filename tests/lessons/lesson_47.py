@@ -50,10 +50,21 @@ BANDS = {
 }
 
 # Numbers of the prose that no output shows, and why they may stand there.
-NUMBERS = {}
+NUMBERS = {
+    "four times": "a size: twice as many patches down and across make four times the tokens",
+    "0.8": "a size: 0.8 lr, where the warm-up of OneCycleLR leads in the lesson's fit",
+}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "class token",
+    "gelu",
+    "inductive bias",
+    "learned positions",
+    "patch",
+    "patch embedding",
+    "vision transformer",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {}
