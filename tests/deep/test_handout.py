@@ -6,7 +6,7 @@ import pytest
 
 from tools import handout
 from tools.execute import execute
-from tools.form import ANSWER, exercises_of, problems, sections
+from tools.form import ANSWER, exercises_of, sections
 from tools.notebooks import EXERCISE_NAMES, LESSON_NAMES, path_of, printed, read
 
 # Too common to give anything away.
