@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools.execute import run
 from tools.form import MIN_EXERCISES, NOTEBOOK_METADATA
-from tools.notebooks import CHECKS, ROOT, path_of, read
+from tools.notebooks import CHECKS, ROOT, data_of, path_of, read
 
 PLACEHOLDER = "TO WRITE"
 SHARED = "46"  # the lesson that cells are taken from which every lesson has
@@ -199,7 +199,17 @@ def checks_of(number: str) -> str:
     text = (CHECKS / f"lesson_{SHARED}.py").read_text(encoding="utf-8")
     docstring = text.partition("\n")[0].replace(SHARED, number)
     answers = numbered(ANSWER).replace("\n\n", "\n")
-    values = {"TERMS": f'["{PLACEHOLDER}"]', "ANSWERS": f"{{{answers}}}"}
+    shown = source_of(SHARED, "digits")
+    numbers = "".join(
+        f'\n    "{n}": "{why}",'
+        for n, why in data_of(SHARED)["NUMBERS"].items()
+        if n in shown
+    )
+    values = {
+        "NUMBERS": f"{{{numbers}\n}}",
+        "TERMS": f'["{PLACEHOLDER}"]',
+        "ANSWERS": f"{{{answers}}}",
+    }
     constants = [
         f"\n{comment}{name} = {values.get(name, '{}')}\n"
         for comment, name in re.findall(
