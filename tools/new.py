@@ -273,7 +273,9 @@ def main(arguments: list[str]) -> int:
         print("usage: make new LESSON=48 SLUG=rotary-positions", file=sys.stderr)
         return 2
     try:
-        found = write(ROOT, number, slug, " ".join(title) or slug.replace("-", " "))
+        found = write(
+            ROOT, number, slug, " ".join(title) or slug.replace("-", " ").capitalize()
+        )
     except FileExistsError as error:
         print(error, file=sys.stderr)
         return 1
