@@ -37,7 +37,7 @@ def test_lessons_holds_notebooks_only():
 
 @pytest.mark.parametrize("number", LESSON_NAMES)
 def test_every_lesson_has_tests_and_exercises(number):
-    path_of(f"{number}-exercises")
+    assert f"{number}-exercises" in NAMES, f"no lessons/{number}-exercises.ipynb"
     checks = CHECKS / f"lesson_{number}.py"
     assert checks.is_file(), f"no {checks.name}: `make new` writes one to begin with"
     body = ast.parse(checks.read_text(encoding="utf-8")).body

@@ -236,7 +236,9 @@ def test_terms_of_a_lesson_stand_in_the_glossary(number):
     entries = ENTRY.finditer(GLOSSARY)
     defined = {e["term"].lower() for e in entries if e["number"] == number}
     assert terms, f"TERMS of lesson_{number}.py names none"
-    assert set(terms) <= defined
+    assert not set(terms) - defined, (
+        "define it in glossary.md, with a link to its lesson"
+    )
 
 
 # ---- figures -------------------------------------------------------------------------
