@@ -149,6 +149,8 @@ def test_width_of_a_head():
     """D / H: heads share the width. Another number of heads, another result."""
     head, weights = lesson_46.one_head(X, MHA, H - 1)
     assert head.shape == (B, T, D_HEAD)
+    q, k, v = lesson_47.split_heads(X, MHA)
+    assert q.shape == k.shape == v.shape == (B, H, T, D_HEAD)
     assert_only(weights, MHA(X, X, X, average_attn_weights=False)[1][:, H - 1])
     fewer = like(MHA, attention_of(heads=2))  # the same shapes
     other = lesson_46.multihead_attention(X, fewer)
@@ -437,7 +439,7 @@ def test_layers_of_a_stack():
     layer = nn.TransformerEncoderLayer(D, H, FF)
     encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     for layers, start_equal in ((vit.blocks, False), (encoder.layers, True)):
-        first, last = (layer.linear1.weight for layer in layers)
+        first, last = layers[0].linear1.weight, layers[1].linear1.weight
         assert torch.equal(first, last) == start_equal
         assert first is not last  # copied, not shared
 
