@@ -17,11 +17,21 @@ window.addEventListener("resize", reachWideBoxes);
 // a worked answer has no width until it is opened
 document.addEventListener("toggle", reachWideBoxes, true);
 
-/* What the theme has as inline code in its buttons, which content_security.py takes out. */
-const ACTIONS = {
-  ".btn-download-pdf-button": () => window.print(),
-  ".btn-fullscreen-button": () => toggleFullScreen(),
-};
-for (const [button, action] of Object.entries(ACTIONS)) {
-  document.querySelector(button)?.addEventListener("click", action);
-}
+/* Paper is light, and shows what is closed on the screen. Afterwards all is as it was. */
+let restore = [];
+
+window.addEventListener("beforeprint", () => {
+  const root = document.documentElement;
+  const theme = root.dataset.theme;
+  root.dataset.theme = "light";
+  restore = [() => (root.dataset.theme = theme)];
+  for (const closed of document.querySelectorAll("details:not([open])")) {
+    closed.open = true;
+    restore.push(() => (closed.open = false));
+  }
+});
+
+window.addEventListener("afterprint", () => {
+  restore.forEach((undo) => undo());
+  restore = [];
+});
