@@ -49,8 +49,8 @@ def one_line(text: object, source: Path) -> str:
 def located(warning: str, source: Path) -> str:
     """Return a warning as "file, line N: message" or "file, cell N, line M: message".
 
-    MyST-NB numbers the lines of a notebook as 10000 times the cell, counted from 1, plus
-    the line inside the cell, counted from 2.
+    MyST-NB numbers the lines of a notebook as 10000 times the cell, counted from 1,
+    plus the line inside the cell, counted from 2.
     """
     match = WARNING.fullmatch(warning.strip())
     message = one_line(match["message"], source)
@@ -145,8 +145,8 @@ def run_sphinx(
 ) -> list[str]:
     """Write the pages with jupyter-book; return one line a warning.
 
-    Arguments: the book's folder, the folder for the pages, Sphinx's builder, settings on
-    top of those in _config.yml, and whether to show Sphinx's own log.
+    Arguments: the book's folder, the folder for the pages, Sphinx's builder, settings
+    on top of those in _config.yml, and whether to show Sphinx's own log.
     """
     from jupyter_book.sphinx import build_sphinx
 

@@ -25,9 +25,10 @@ LESSON = re.compile(r"lessons/(\d+)-(?!exercises$).+")
 BOX, GAP, LINE, MARGIN, ABREAST = 164, 16, 18, 9, 2
 ARROW, LETTERS = 44, 18  # height between two rows, letters in a line
 
-DRAWING = """<figure class="lesson-map"><svg viewBox="0 0 {width} {height}" role="group"
-aria-label="Map of the lessons"><marker id="lesson-map-arrow" viewBox="0 0 8 8" refX="2"
-refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>
+DRAWING = """<figure class="lesson-map">
+<svg viewBox="0 0 {width} {height}" role="group" aria-label="Map of the lessons">
+<marker id="lesson-map-arrow" viewBox="0 0 8 8" refX="2" refY="4" markerWidth="8"
+markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>
 <g class="lesson-map-arrows">{arrows}</g>{boxes}</svg>
 <figcaption>{caption}</figcaption></figure>"""
 BOXED = """<a href="{href}" aria-label="{name}"><rect x="{x}" y="{y}" width="{width}"
