@@ -1,11 +1,11 @@
 """The built site and the browser that tests share."""
 
 import os
-import shutil
 
 import pytest
 from filelock import FileLock
 
+from tests.book import write_book
 from tests.browser import serve
 from tools.build import build
 from tools.notebooks import ROOT
@@ -55,15 +55,13 @@ def browser():
 
 
 @pytest.fixture
-def tiny_book(tmp_path, monkeypatch):
-    """Return a folder with the real settings and theme, for pages that a test writes.
+def book(tmp_path, monkeypatch):
+    """Write a tiny book whose repository and address nobody knows; return its folder.
 
     The check of notebooks is left out: it has rules for real lessons, and own tests.
     """
     for name in [*PUBLISHED, "GITHUB_SERVER_URL"]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("tools.form.problems", lambda path: [])
-    unwanted = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "theme", tmp_path / "book/theme", ignore=unwanted)
-    shutil.copy2(ROOT / "_config.yml", tmp_path / "book")
+    write_book(tmp_path / "book")
     return tmp_path / "book"

@@ -1,6 +1,5 @@
 """`make book` is strict: a fault fails it, a line names the place, nothing is lost."""
 
-import base64
 import shutil
 import subprocess
 import sys
@@ -8,55 +7,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from tests.book import OPENING, PAGES, change, lesson
 from tools import build as tool
 from tools.build import build, report
 
 # one build for all faults of pages: the tests stay together
 pytestmark = pytest.mark.xdist_group("build")
-
-DOT = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChw"
-    "GA60e6kgAAAABJRU5ErkJggg=="
-)
-PAGES = {
-    "_toc.yml": "format: jb-book\nroot: index\nchapters:\n- file: lessons/07-tiny\n"
-    "- file: references\n",
-    "index.md": "# A tiny book\n\n<!-- lesson map -->\n\nNo book.\n\n"
-    "[Ada](references.md#ada-1843)\n\n![one dot](dot.png)\n\n"
-    '<img src="dot.png" alt="one dot">\n',
-    "references.md": "# References\n\n## Ada 1843\n\nNotes.\n\n"
-    "## Noether 1918\n\nSymmetry.\n",
-}
-OPENING = "# Lesson 07: Tiny\n\nLet $d > 0$. So why? "
-OPENING += "[Noether](../references.md#noether-1918)"
-
-
-def lesson(opening=OPENING, *texts, alt="one dot"):
-    """Return a lesson: text, code that draws, and more text."""
-    image = new_output(
-        "display_data", data={"image/png": DOT, "text/plain": "<Figure>"}
-    )
-    metadata = {"mystnb": {"image": {"alt": alt}}} if alt else {}
-    cells = [
-        new_markdown_cell(opening),
-        new_code_cell("draw()", execution_count=1, outputs=[image], metadata=metadata),
-        *map(new_markdown_cell, texts),
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
-
-
-@pytest.fixture
-def book(tiny_book):
-    """Write a book of three pages; return its folder."""
-    for name, text in PAGES.items():
-        (tiny_book / name).write_text(text, encoding="utf-8")
-    (tiny_book / "dot.png").write_bytes(base64.b64decode(DOT))
-    (tiny_book / "lessons").mkdir()
-    nbformat.write(lesson(), tiny_book / "lessons/07-tiny.ipynb")
-    return tiny_book
 
 
 @pytest.fixture
@@ -212,10 +169,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("file", "old", "new", "message"), SETTINGS)
 def test_wrong_settings_fail_by_name(book, site, file, old, new, message):
-    text = (book / file).read_text(encoding="utf-8")
-    assert old in text
-    text = text.replace(old, new) if old else f"{text}{new}\n"
-    (book / file).write_text(text, encoding="utf-8")
+    change(book / file, old, new)
     found = build(book, site)
     assert any(message in line for line in found), found
     assert is_unchanged(site)

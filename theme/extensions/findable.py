@@ -90,23 +90,21 @@ def summary(paragraph) -> str:
     return found[: MOST - 1].rpartition(" ")[0].rstrip(",;:") + "…"
 
 
-def describe(doctree, title: str, pagename: str, project: str) -> str:
+def describe(doctree, pagename: str, project: str) -> str:
     """Return a page's description; `doctree` is None for a page without a file."""
     if doctree is None:
-        return WITHOUT_TEXT.get(pagename, title).format(project)
+        return WITHOUT_TEXT.get(pagename, "A page of {}.").format(project)
     for node in doctree.findall(nodes.paragraph):
         if isinstance(node.parent, nodes.section | nodes.document):
             text = summary(node)
             if len(text) >= LEAST:
                 return text
-    return f"{title}, a page of {project}."
+    return f"A page of {project}."
 
 
 def add_to_context(app, pagename, templatename, context, doctree) -> None:
     """Give the template the description, and correct the page's own address."""
-    title = nodes.unescape(context.get("title", ""))
-    project = app.config.html_title
-    context["description"] = describe(doctree, title, pagename, project)
+    context["description"] = describe(doctree, pagename, app.config.html_title)
     if pagename == app.config.root_doc:
         context["pageurl"] = app.config.html_baseurl or None
     if pagename == "404":  # it answers for every address, and so has none

@@ -61,7 +61,8 @@ def mark_place(app, doctree) -> None:
 def read_lesson(app, doctree) -> None:
     """Keep what a lesson says of itself, and warn where it needs a later one."""
     match = LESSON.fullmatch(app.env.docname)
-    if not match:
+    title, opening = doctree.next_node(nodes.title), doctree.next_node(nodes.paragraph)
+    if not match or title is None or opening is None:
         return
     needs = []
     for paragraph in doctree.findall(nodes.paragraph):
@@ -78,9 +79,9 @@ def read_lesson(app, doctree) -> None:
     app.env.metadata[app.env.docname]["lesson"] = {
         "page": app.env.docname,
         "number": match[1],
-        "title": doctree.next_node(nodes.title).astext().partition(": ")[2],
-        "question": question(doctree.next_node(nodes.paragraph)),
-        "needs": needs,
+        "title": title.astext().partition(": ")[2],
+        "question": question(opening),
+        "needs": sorted(needs),
     }
 
 
