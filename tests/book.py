@@ -18,7 +18,7 @@ PAGES = {
     "- file: references\n",
     "index.md": "# A tiny book\n\n<!-- lesson map -->\n\nNo book.\n\n"
     "[Ada](references.md#ada-1843)\n\n![one dot](dot.png)\n\n"
-    '<img src="_static/favicon.svg" alt="three rows">\n\n## Found a mistake?\n\nSay so.\n',
+    '<img src="_static/favicon.svg" alt="squares">\n\n## Found a mistake?\n\nSo.\n',
     "references.md": "# References\n\n## Ada 1843\n\nNotes.\n\n"
     "## Noether 1918\n\nSymmetry.\n",
 }
