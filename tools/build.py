@@ -1,11 +1,10 @@
-"""Build the book, strictly, into _build/html: `python -m tools book [--verbose]`.
+"""Build the book, strictly, into _build/html: `python -m tools book`.
 
 Any warning fails the build, and each is one line that names file and line, or notebook
 and cell. The site is built in a fresh folder and takes the place of the old one only
 when it is whole, so that a failed build leaves the last good site as it was.
 """
 
-import argparse
 import contextlib
 import io
 import re
@@ -30,13 +29,11 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Records(io.TextIOBase):
     """A stream that keeps each write apart: Sphinx writes every warning at once."""
 
-    def __init__(self, echo=None):
-        self.texts, self.echo = [], echo
+    def __init__(self):
+        self.texts = []
 
     def write(self, text: str) -> int:
         self.texts.append(COLOUR.sub("", text))
-        if self.echo:
-            self.echo.write(text)
         return len(text)
 
 
@@ -140,18 +137,15 @@ def page_problems(source: Path, pages: list[str]) -> list[str]:
     return found
 
 
-def run_sphinx(
-    source: Path, output: Path, builder: str, settings: dict, verbose: bool
-) -> list[str]:
+def run_sphinx(source: Path, output: Path, builder: str, settings: dict) -> list[str]:
     """Write the pages with jupyter-book; return one line a warning.
 
-    Arguments: the book's folder, the folder for the pages, Sphinx's builder, settings
-    on top of those in _config.yml, and whether to show Sphinx's own log.
+    Arguments: the book's folder, the folder for the pages, Sphinx's builder, and
+    settings on top of those in _config.yml.
     """
     from jupyter_book.sphinx import build_sphinx
 
-    warnings = Records(sys.stderr if verbose else None)
-    log = sys.stdout if verbose else io.StringIO()
+    warnings, log = Records(), io.StringIO()
     strict = {
         "nitpicky": True,
         "external_toc_path": "_toc.yml",
@@ -167,29 +161,27 @@ def run_sphinx(
             confoverrides=settings | strict,
             warningiserror=True,
             keep_going=True,
-            quiet=not verbose,
+            quiet=True,
         )
     if isinstance(result, BaseException):
-        message = one_line(result, source)
-        return [f"{type(result).__name__}: {message} (more with --verbose)"]
+        return [f"{type(result).__name__}: {one_line(result, source)}"]
     found = [located(text, source) for text in warnings.texts if WARNING.search(text)]
     if result and not found:
-        found.append("Sphinx failed and gave no reason; run again with --verbose")
+        found.append("Sphinx gave no reason; see `jupyter-book build . -v`")
     return list(dict.fromkeys(found))
 
 
 def build(
     source: Path = ROOT,
     site: Path = SITE,
-    verbose: bool = False,
     settings: dict | None = None,
     finish: Callable[[Path, list[str]], list[str]] = lambda fresh, pages: [],
 ) -> list[str]:
     """Build a book, check it, and put it in place; return one line a problem.
 
-    Arguments: the book's folder, where its site belongs, whether to show Sphinx's own
-    log, settings on top of _config.yml, and what else the site needs to be whole: a
-    function of the fresh site and the pages of the toc, which returns problems too.
+    Arguments: the book's folder, where its site belongs, settings on top of those in
+    _config.yml, and what else the site needs to be whole: a function of the fresh
+    folder and the pages of the toc, which returns problems too.
     """
     fresh, old = site.parent / "fresh", site.parent / "html.old"
     if old.exists() and not site.exists():
@@ -200,7 +192,7 @@ def build(
         return found
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        found = run_sphinx(source, fresh / "html", "html", settings or {}, verbose)
+        found = run_sphinx(source, fresh / "html", "html", settings or {})
         for page in pages if not found else []:
             if not (fresh / "html" / f"{page}.html").is_file():
                 found.append(f"_toc.yml: no page was built for {page}")
@@ -231,8 +223,5 @@ def report(found: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Build the book; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tools book", description=__doc__)
-    parser.add_argument("--verbose", action="store_true", help="show Sphinx's own log")
-    options = parser.parse_args(arguments)
     print("Building the book; this takes some seconds ...", flush=True)
-    return report(build(verbose=options.verbose))
+    return report(build())

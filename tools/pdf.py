@@ -7,7 +7,6 @@ files go into the site, under pdf/, and the pages link to them.
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pikepdf
@@ -130,7 +129,7 @@ def print_page(browser: Browser, source: Path, target: Path) -> None:
 
 def print_all(fresh: Path, pages: list[str], source: Path = ROOT) -> list[str]:
     """Print a fresh site, and with it the whole book; return one line a problem."""
-    found = run_sphinx(source, fresh / "single", "singlehtml", {}, False)
+    found = run_sphinx(source, fresh / "single", "singlehtml", {})
     if found:
         return found
     title = load_once((source / "_config.yml").read_text(encoding="utf-8"))["title"]
@@ -152,9 +151,6 @@ def print_all(fresh: Path, pages: list[str], source: Path = ROOT) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Build and print; return the exit code."""
-    if arguments:
-        print("usage: python -m tools pdf", file=sys.stderr)
-        return 2
     print("Building and printing the book; this takes about a minute ...", flush=True)
     found = build(settings={"course_pdf": True}, finish=print_all)
     for path in sorted((SITE / "pdf").glob("*.pdf")) if not found else []:

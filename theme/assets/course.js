@@ -1,7 +1,7 @@
 /* The little that the theme's scripts do not do. Pages are whole without it. */
 
-/* A formula or figure wider than the page scrolls in its own box. Where it does, the keyboard must
-   reach it; the theme does the same for code and tables. */
+/* A formula or figure wider than the page scrolls in its own box. Where it does, the
+   keyboard must reach it; the theme does the same for code and tables. */
 function reachWideBoxes() {
   for (const box of document.querySelectorAll(".katex-display, .cell_output:has(> img)")) {
     if (box.scrollWidth > box.clientWidth) {
@@ -17,7 +17,8 @@ window.addEventListener("resize", reachWideBoxes);
 // a worked answer has no width until it is opened
 document.addEventListener("toggle", reachWideBoxes, true);
 
-/* Paper is light, and shows what is closed on the screen. Afterwards all is as it was. */
+/* Paper is light, and shows what is closed on the screen. Afterwards all is as it was.
+   */
 let restore = [];
 
 window.addEventListener("beforeprint", () => {

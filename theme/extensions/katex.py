@@ -41,6 +41,13 @@ def engine():
     return started
 
 
+def stop_engine(app, exception) -> None:
+    """Close the engine with its thread, for a program that goes on after the build."""
+    if engine.cache_info().currsize:
+        engine().close()
+        engine.cache_clear()
+
+
 @cache
 def render(tex: str, display: bool) -> dict[str, str]:
     """Return {"html": ...}, or {"error": ...} with what KaTeX has against the TeX."""
@@ -91,4 +98,5 @@ def setup(app) -> dict:
     app.add_html_math_renderer("katex", (write, None), (write, None))
     app.connect("builder-inited", copy_files)
     app.connect("html-page-context", add_style)
+    app.connect("build-finished", stop_engine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
