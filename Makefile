@@ -1,92 +1,70 @@
-# The commands of this project. Windows readers find the same in plain commands in the README.
-# PYTHON is any Python 3.11 or newer with venv; TORCH=cpu gets the small build of torch on Linux.
+# The commands of this project; the README has them without make, for Windows.
+# PYTHON makes the environments; TORCH=cpu takes the small build of torch on Linux.
 PYTHON ?= python3
-TORCH ?=
-LESSON ?=
-OLD ?=
-export TORCH
-
+$(if $(filter-out cpu,$(TORCH)),$(error TORCH=$(TORCH) is not known; say TORCH=cpu, or leave it out))
 # One thread a process: more threads than cores make the small models of the lessons slower.
 export OMP_NUM_THREADS = 1
+# These would have Python and pip work outside the environments.
+unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 
-BOOK = .venv/book/bin/python
-FULL = .venv/full/bin/python
+# An environment is whole when its stamp is there, which is written last and names its Python.
+BOOK := .venv/book/made-by-$(notdir $(PYTHON))
+FULL := .venv/full/made-by-$(notdir $(PYTHON))
+IN_BOOK := .venv/book/bin/python -m
+IN_FULL := .venv/full/bin/python -m
+PYTEST := $(IN_FULL) pytest -n 2 --dist loadgroup $(if $(LESSON),--lesson $(LESSON))
 
-.DEFAULT_GOAL := help
-.PHONY: help book pdf archive verify changes preview lab doctor test check faults matrix run long record handout bench links audit pins clean book-environment full-environment
-
+.PHONY: help book test deep run record new preview pdf handout lock clean
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
-	@echo "On Linux, add TORCH=cpu to all but book, preview, archive and clean for the small build of torch."
-
-book: book-environment  ## build the book, strictly, into _build/html
-	@$(BOOK) tools/build_book.py
-
-pdf: full-environment  ## build the book with a PDF of each lesson and of the whole
-	@$(FULL) tools/make_pdf.py
-
-archive: book-environment  ## the site as one zip, to read from a folder
-	@$(BOOK) tools/make_archive.py
-
-verify: book-environment  ## refuse the built site if it lacks a page or a file
-	@$(BOOK) tools/check_site.py
-
-changes: book-environment  ## the pages that differ: make changes OLD=folder/of/the/older/site
-	@$(BOOK) tools/changed_pages.py "$(OLD)"
-
-preview: book-environment  ## build, serve on this machine only, rebuild on save
-	@$(BOOK) tools/preview.py
-
-lab: full-environment  ## open JupyterLab on the lessons
-	@$(FULL) tools/lab.py
-
-doctor:  ## print versions, say what is wrong here and how to mend it
-	@$(PYTHON) tools/doctor.py
-
-test: full-environment  ## run all there is to check, with the lessons re-executed
-	@$(FULL) tools/browser.py
-	@echo "Running every test; this takes some minutes ..."
-	@$(FULL) -m pytest -n 2 --dist loadgroup -v
-
-check: full-environment  ## the fast part of it: everything but notebooks and browser
-	@$(FULL) -m pytest -n 2 --dist loadgroup -q -m "not slow and not browser" tests
-
-faults: full-environment  ## plant every fault, one at a time; each must be rejected
-	@echo "Planting every fault; this takes a quarter of an hour ..."
-	@$(FULL) tools/plant_faults.py $(LESSON)
-
-run: full-environment  ## execute a lesson and store its outputs: make run LESSON=46
-	@$(FULL) tools/run_lessons.py $(LESSON)
-
-matrix:  ## execute and compare on other versions of torch and Python; gigabytes, half an hour
-	@$(PYTHON) tools/matrix.py
-
-long: full-environment  ## run the long worked answers, compare with what is recorded
-	@$(FULL) tools/long_answers.py $(LESSON)
-
-record: full-environment  ## run the long worked answers and store their results
-	@$(FULL) tools/long_answers.py --record $(LESSON)
-
-handout: full-environment  ## copies of the exercises without worked answers, for a class
-	@$(FULL) tools/handout.py $(LESSON)
-
-bench: full-environment  ## measure time and memory of builds and lessons, and their growth
-	@$(FULL) tools/bench.py
-
-links: book-environment  ## ask every address outside the book whether it still answers
-	@$(BOOK) tools/check_links.py
-
-audit: full-environment  ## look the locked packages up among the known weaknesses
-	@$(FULL) tools/audit.py
-
-pins:  ## write constraints.txt and the locks again after a change of requirements
-	@$(PYTHON) tools/pins.py
-
+book: $(BOOK)  ## build the book, strictly, into _build/html; needs no torch
+	@$(IN_BOOK) tools book
+test: $(FULL)  ## check all that takes minutes; one lesson: make test LESSON=46
+	@$(IN_FULL) ruff check && $(IN_FULL) ruff format --check
+	@$(PYTEST)
+deep: $(FULL)  ## check the rest, which takes half an hour
+	@$(PYTEST) tests/deep
+run:  ## execute a lesson and its exercises, and store the outputs: make run LESSON=46
+record:  ## run the worked answers that take minutes, and store their results
+new:  ## write the files of a new lesson: make new LESSON=48
+pdf:  ## build the book with a PDF of each lesson and of the whole
+handout:  ## copies of the exercises without worked answers, for a class
+run record new pdf handout: $(FULL)
+	@$(IN_FULL) tools $@ $(LESSON)
+preview: $(BOOK)  ## serve the book on this machine, and build again on every save
+	@.venv/book/bin/jupyter-book config sphinx .
+	@PYTHONPATH=theme/extensions $(IN_BOOK) sphinx_autobuild . _build/preview
+lock:  ## write locked.txt again, with the newest versions that the requirements allow
+	@$(PYTHON) -m venv --clear .venv/lock && .venv/lock/bin/python -m pip install -qq uv==0.13.9
+	@$(COMPILE) requirements.txt > .venv/lock/full.txt
+	@$(COMPILE) requirements-book.txt -c .venv/lock/full.txt > .venv/lock/book.txt
+	@cd .venv/lock && (echo "# By make lock. The book needs:"; cat book.txt; echo "$(BEYOND)"; cat full.txt) \
+	| awk '/^[a-z]/ { kept = !seen[$$0]++ && !/^($(UNLOCKED))/ } /^#/ { kept = 1 } kept' > ../../locked.txt
 clean:  ## remove the environments and all that was built
-	rm -rf .venv _build .pytest_cache
+	rm -rf .venv _build .pytest_cache .ruff_cache .hypothesis conf.py
 
-book-environment:
-	@$(PYTHON) tools/environment.py book
-
-full-environment:
-	@$(PYTHON) tools/environment.py full
+COMPILE = .venv/lock/bin/python -m uv pip compile -q --universal --python-version 3.11.0 \
+	--generate-hashes --no-annotate --no-header
+BEYOND = \# The lessons and their tests need beyond it:
+# Which build of torch fits depends on the machine; of KaTeX's package the Django is not needed.
+UNLOCKED = torch|triton|nvidia-|cuda-|django[-=]|asgiref|sqlparse
+PYTHONS = Python 3.11 to 3.14 will do (say PYTHON=python3.12); torch has nothing for 3.15 or Intel Macs
+define EMPTY_ENVIRONMENT
+@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info[:2] <= (3, 14) or sys.exit("error: $(PYTHONS)")'
+@echo "Making $(@D); this takes a minute or more. $(PYTHONS)."
+@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+endef
+PIP = $(@D)/bin/python -m pip install -qq
+DIFFER = { echo "error: requirements and locked.txt differ; run make lock" >&2; exit 1; }
+$(BOOK): requirements-book.txt locked.txt
+	$(EMPTY_ENVIRONMENT)
+	@sed '/^$(BEYOND)/,$$d' locked.txt > $(@D)/locked.txt
+	@$(PIP) --no-deps --require-hashes -r $(@D)/locked.txt
+	@$(PIP) --no-deps --no-index -r requirements-book.txt || $(DIFFER)
+	@touch $@
+$(FULL): requirements.txt requirements-book.txt binder/requirements.txt locked.txt
+	$(EMPTY_ENVIRONMENT)
+	@$(PIP) --no-deps --require-hashes -r locked.txt
+	@$(PIP) $(if $(TORCH),-r binder/requirements.txt,$$(grep ^torch== requirements.txt))
+	@$(PIP) --no-deps --no-index -r requirements.txt || $(DIFFER)
+	@touch $@

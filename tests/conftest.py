@@ -1,37 +1,67 @@
-"""The built site and the browser that the browser tests share."""
+"""The built site and the browser that tests share."""
 
-from pathlib import Path
+import os
 
-import browser as chromium
 import pytest
-from helpers_book import PUBLISHED, build, copy_repository
-from helpers_browser import serve
+from filelock import FileLock
+
+from tests.book import write_book
+from tests.browser import serve
+from tools.build import build
+from tools.notebooks import ROOT
+
+# What a publishing workflow knows: with it pages have every button, and their address.
+PUBLISHED = {
+    "GITHUB_REPOSITORY": "some-teacher/class",
+    "SITE_URL": "https://course.example",
+}
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory) -> Path:
-    """Build the real book once, as it is published, and return the folder of its pages."""
-    root = copy_repository(tmp_path_factory.mktemp("site") / "book")
-    done = build(root, **PUBLISHED)
-    assert done.returncode == 0, done.stderr
-    return root / "_build/html"
+def site(tmp_path_factory):
+    """Build the real book once, as it is published; return the folder of its pages."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which all workers share
+    with FileLock(folder / "site.lock"), pytest.MonkeyPatch.context() as patch:
+        if not (folder / "site/html").is_dir():
+            for name, value in PUBLISHED.items():
+                patch.setenv(name, value)
+            assert build(ROOT, folder / "site/html") == []
+    return folder / "site/html"
 
 
 @pytest.fixture(scope="session")
 def address(site):
-    """Serve the site, and return its address."""
+    """Serve the site; return its address, with a slash at the end."""
     with serve(site) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """Start Chromium; stopped after each file, since its event loop is in the way of others."""
+    """Start Chromium, for one file: its event loop is in the way of other tests."""
     from playwright.sync_api import sync_playwright
 
-    path = chromium.find()
-    assert path, "no Chromium found; run `python tools/browser.py`"
+    from tools.pdf import launch
+
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
+        try:
+            started = launch(playwright)
+        except FileNotFoundError as error:
+            pytest.fail(str(error), pytrace=False)
         yield started
         started.close()
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """Write a tiny book whose repository and address nobody knows; return its folder.
+
+    The check of notebooks is left out: it has rules for real lessons, and own tests.
+    """
+    for name in [*PUBLISHED, "GITHUB_SERVER_URL"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tools.form.problems", lambda path: [])
+    write_book(tmp_path / "book")
+    return tmp_path / "book"

@@ -1,15 +1,56 @@
 """Lesson 37: what its checks need to know, and its functions held to PyTorch's."""
 
-# Imports stand here.
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from hypothesis import strategies as st
+from torch.autograd.functional import jacobian
+
+from tests.checking import equal, seeded, share_parameters, train_with_adam
 
 # Printed numbers that may differ between processors: the line, and each number's range.
-BANDS = {}
+BANDS = {
+    # three blocks: every kind solves the task
+    "plain, 3 blocks: mean {train|test} acc": (97, 100, 2.9),
+    "residual, 3 blocks: mean {train|test} acc": (97, 100, 2.9),
+    "residual + layer norm, 3 blocks: mean {train|test} acc": (97, 100, 2.9),
+    "batch norm, 3 blocks: mean {train|test} acc": (97, 100, 2.9),
+    # the points cannot be told apart: a guess
+    "plain, 30 blocks: mean {train|test} acc": (40, 59.9, 9.9),
+    "residual, 30 blocks: mean {train|test} acc": (98, 100, 1.9),
+    "residual + layer norm, 30 blocks: mean {train|test} acc": (98, 100, 1.9),
+    "batch norm, 30 blocks: mean {train|test} acc": (98, 100, 1.9),
+    # the cures
+    "plain, He's scale, 30 blocks: mean {train|test} acc": (95, 100, 3.9),
+    # exercises from here on
+    "scale 0, 30 blocks, seed 0: test acc": (98, 100),
+    "no blocks at all, seed 0: train acc": (68, 79.9),
+    "scale 0, {30|100} blocks: mean test acc": (98, 100, 1.9),
+    "residual, 100 blocks: mean test acc": (40, 59.9, 9.9),
+    "linear, {no |}shortcut, L = {3|30}: mean train acc": (68, 79.9, 3.9),
+}
 
 # Numbers of the prose that no output shows, and why they may stand there.
-NUMBERS = {}
+NUMBERS = {
+    "four times": "a size: the third line of the table has weights 4 times as large",
+    "1e-8": "a size: the constant in the denominator of Adam",
+}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "batch norm",
+    "biased variance",
+    "jacobian",
+    "layer norm",
+    "residual block",
+    "running statistics",
+    "shortcut",
+    "vanishing gradient",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {
@@ -110,4 +151,169 @@ def linear_accuracy(shortcut, L, seed):
 """
 }
 
+# Functions that no check holds, and why.
+EXEMPT = {"report_runs": "prints two lines, which are compared when the lesson runs"}
+
 # Functions held to PyTorch's on drawn inputs stand below.
+kinds = st.sampled_from(["plain", "residual", "residual + layer norm", "batch norm"])
+
+
+def stack_of(linears):
+    return nn.Sequential(*(nn.Sequential(linear, nn.ReLU()) for linear in linears))
+
+
+def linears_of(net):
+    return [m for m in net.blocks.modules() if isinstance(m, nn.Linear)]
+
+
+@equal("layer_jacobian", "plain_jacobian", "backward")
+def test_plain_jacobian(lesson, normal, module, D, d, n, L):
+    widths = [D, d, n, D][: L + 1]
+    linears = module(nn.ModuleList(map(nn.Linear, widths, widths[1:])))
+    x, g, net = normal(D), normal(widths[-1]), stack_of(linears)
+    yield lesson.layer_jacobian(x, linears[0]), jacobian(net[0], x)
+    yield lesson.plain_jacobian(x, linears), jacobian(net, x)
+    inputs = [x, *(linear.weight for linear in linears)]
+    yield lesson.backward(x, linears, g), torch.autograd.grad(net(x), inputs, g)
+
+
+@equal("residual_jacobian", "sum_over_paths", "ResidualBlock", L=st.integers(0, 5))
+def test_residual_jacobian(lesson, normal, module, D, L):
+    x, linears = normal(D), module(nn.ModuleList(nn.Linear(D, D) for _ in range(L)))
+    net, h, parts = stack_of(linears), x, [x.new_zeros(0, D, D)]
+    for branch in net:
+        yield lesson.ResidualBlock(branch)(h), h + branch(h)
+        parts.append(jacobian(branch, h).unsqueeze(0))
+        h = h + branch(h)
+    reference = jacobian(nn.Sequential(*map(lesson.ResidualBlock, net)), x)
+    yield lesson.residual_jacobian(x, linears), reference
+    yield lesson.sum_over_paths(torch.cat(parts)), reference
+
+
+@equal("make_linears", "product_size")
+def test_product_size(lesson, L, D, scale, n):
+    norms = []
+    for seed in range(n):
+        torch.manual_seed(seed)
+        net = nn.ModuleList(nn.Linear(D, D, dtype=torch.float64) for _ in range(L))
+        x = torch.randn(D, dtype=torch.float64)
+        for linear in net:
+            linear.weight.data *= scale
+            linear.bias.data.zero_()
+        norms.append(jacobian(stack_of(net), x).norm() / math.sqrt(D))
+        torch.manual_seed(seed)
+        ours = nn.ModuleList(lesson.make_linears(L, D, scale))
+        yield ours.state_dict(), net.state_dict()
+    size, jacobian_of = sorted(norms)[(n - 1) // 2].float(), lesson.plain_jacobian
+    yield lesson.product_size(jacobian_of, L, D, scale, n), size
+    yield lesson.product_size(jacobian_of, L, D, n=n), size / scale**L
+
+
+norms = {"eps": st.sampled_from([1e-5, 1e-2]), "momentum": st.sampled_from([0.1, 1.0])}
+
+
+@equal("BatchNorm", **norms)
+def test_batch_norm(lesson, normal, module, D, L, eps, momentum):
+    ours, theirs = lesson.BatchNorm(D), nn.BatchNorm1d(D)
+    yield ours.state_dict(), theirs.state_dict()
+    yield (ours.eps, ours.momentum), (theirs.eps, theirs.momentum)
+    theirs = module(nn.BatchNorm1d(D, eps=eps, momentum=momentum))
+    ours = share_parameters(lesson.BatchNorm(D, eps, momentum), theirs)
+    for B in range(3, 3 + L):
+        x = normal(B, D)
+        yield ours(x), theirs(x)
+    with pytest.raises(ValueError):  # and the statistics stay
+        ours(x[:1])
+    yield ours.eval()(x[:1]), theirs.eval()(x[:1])
+    yield ours.state_dict(), theirs.state_dict()
+
+
+@equal("make_block", "DeepNet", "logits_of", kind=kinds)
+def test_deep_net(lesson, normal, module, kind, L, d_wide):
+    net, x = module(lesson.DeepNet(kind, L, d_wide)), normal(7, 2)
+    h, types = net.first(x), (nn.LayerNorm, nn.BatchNorm1d, nn.Linear)
+    for block in net.blocks:
+        parts = {type(m): m for m in block.modules()}
+        layer, batch, linear = (parts.get(t, nn.Identity()) for t in types)
+        h = F.relu(batch(linear(layer(h)))) + ("residual" in kind) * h
+    yield net(x), net.last(net.norm(h)).squeeze(-1)
+    norms = {"residual + layer norm": 2 * L + 2, "batch norm": 5 * L}
+    yield len(net.state_dict()), 4 + 2 * L + norms.get(kind, 0)
+    logits = lesson.logits_of(net, x)
+    yield logits, net.eval()(x).detach()
+    yield lesson.logits_of(net.train(), x[:1]), logits[:1]
+    yield net.training, False
+    with pytest.raises(ValueError, match="no such kind of block: 'dense'"):
+        lesson.make_block("dense", 4)
+
+
+@equal("first_row_moves")
+def test_first_row_moves(lesson, normal, B, D):
+    x, others = normal(B + 1, D).detach(), normal(B, D).detach()
+    moved = lesson.first_row_moves(lambda rows: rows[:1] + rows[1:].mean(0), x, others)
+    yield moved, (others.mean(0) - x[1:].mean(0)).abs().max()
+
+
+@equal("make_model", "he_init_", kind=kinds)
+def test_initial_models(lesson, kind, L, seed):
+    expected = lesson.DeepNet(kind, L)  # drawn from `seed`
+    net = lesson.make_model(kind, L, seed)
+    yield net.state_dict(), expected.state_dict()
+    torch.manual_seed(seed)
+    for linear in linears_of(expected):
+        nn.init.normal_(linear.weight, std=math.sqrt(2 / linear.in_features))
+        nn.init.zeros_(linear.bias)
+    torch.manual_seed(seed)
+    yield lesson.he_init_(net) is net, True
+    yield net.state_dict(), expected.state_dict()
+
+
+@equal("gradient_norms", "difference_norms", kind=kinds)
+def test_gradient_norms(lesson, normal, module, kind, L, d_wide):
+    net, x = module(lesson.DeepNet(kind, L, d_wide)).eval(), normal(7, 2).detach()
+    y, before, seen = (x[:, 0] > 0).to(x.dtype), copy.deepcopy(net.state_dict()), []
+    ours = lesson.gradient_norms(net, x, y), lesson.difference_norms(net, x, y)
+    yield net.state_dict(), before
+    yield net.training or any(p.grad is not None for p in net.parameters()), False
+    net = copy.deepcopy(net).double().train()
+    for linear in linears_of(net):
+        linear.register_forward_hook(lambda _, i, o: seen.append((i[0].detach(), o)))
+    loss = F.binary_cross_entropy_with_logits(net(x.double()), y.double())
+    deltas = torch.autograd.grad(loss, [output for _, output in seen])
+    pairs = [(delta.T, h) for delta, (h, _) in zip(deltas, seen, strict=True)]
+    yield ours[0], torch.stack([(delta @ h).norm() for delta, h in pairs])
+    apart = [(delta @ (h - h.mean(0))).norm() for delta, h in pairs]
+    yield ours[1], torch.stack(apart)
+
+
+@equal("accuracy")
+def test_accuracy_is_measured_without_dropout(lesson, normal, n, training):
+    x, y = normal(n).detach(), torch.arange(n) % 2
+    model = nn.Sequential(nn.Dropout(0.9)).train(training)
+    yield lesson.accuracy(model, x, y), 100 * ((x > 0) == (y > 0)).float().mean()
+    yield model.training, training
+
+
+@equal("make_spirals", "make_data")
+def test_spirals(lesson, n, B, noise, seed):
+    generator, y = seeded(seed), torch.arange(2 * n).float() % 2
+    radius = 2 * torch.rand(2 * n, generator=generator).sqrt()
+    angle = math.pi * (radius + y)
+    x = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1)
+    x = x + noise * torch.randn(2 * n, 2, generator=generator)
+    yield lesson.make_spirals(2 * n, seeded(seed), noise), (x, y)
+    generator = seeded(seed)
+    draws = [lesson.make_spirals(2 * m, generator) for m in (n, B)]
+    yield lesson.make_data(seed, 2 * n, 2 * B), draws
+    yield [x.shape for x, _ in lesson.make_data(seed)], [(1000, 2), (2000, 2)]
+
+
+@equal("fit_and_record", "train_eval", examples=5)
+def test_training(lesson, n, seed):
+    data = (x, y), test = lesson.make_data(seed, 2 * n, 4)
+    ours = nn.Sequential(nn.Linear(2, 1), nn.Flatten(0))
+    theirs, loss = copy.deepcopy(ours), nn.BCEWithLogitsLoss()
+    losses = train_with_adam(theirs, [2e-3] * 250, lambda: loss(theirs(x), y))
+    accuracies = lesson.accuracy(theirs, x, y), lesson.accuracy(theirs, *test)
+    yield lesson.train_eval(ours, data)[1:], [losses, *accuracies]
+    yield ours.state_dict(), theirs.state_dict()

@@ -1,15 +1,56 @@
 """Lesson 45: what its checks need to know, and its functions held to PyTorch's."""
 
-# Imports stand here.
+import copy
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from hypothesis import strategies as st
+
+from tests.checking import equal, sdpa, seeded, share_parameters, train_with_adam
 
 # Printed numbers that may differ between processors: the line, and each number's range.
-BANDS = {}
+BANDS = {
+    "attention: mean train acc": (95, 100, 9.9),
+    "attention: mean test acc": (96, 100, 9.9),
+    # memorised: moves with the processor
+    "mean of pairs: mean train acc": (50, 100, 99.9),
+    "mean of pairs: mean test acc": (8, 15.9, 9.9),
+    "pair network, mean: mean train acc": (50, 100, 99.9),
+    "pair network, mean: mean test acc": (7, 15.9, 9.9),
+    "attention: re-paired, test acc": (96, 100),
+    "mean of outer products, nothing learned: mean test acc": (98, 100, 9.9),
+    "16 items: largest weight on the asked pair: mean test acc": (96, 100, 9.9),
+    "8 items: mean test acc": (96, 100, 9.9),
+    # exercises from here on
+    "pair network, 2000 sequences: mean train acc": (98, 100, 1.9),
+    "pair network, 2000 sequences: mean test acc": (9, 13.9, 2.9),
+    "pair network, 8000 sequences: mean train acc": (50, 67.9, 5.9),
+    "pair network, 8000 sequences: mean test acc": (15, 21.9, 2.9),
+    "pair network, 32000 sequences: mean train acc": (26, 44.9, 6.9),
+    "pair network, 32000 sequences: mean test acc": (20, 34.9, 5.9),
+    "attention, 2000 sequences: mean test acc": (96, 100, 1.9),
+}
 
 # Numbers of the prose that no output shows, and why they may stand there.
 NUMBERS = {}
 
 # Terms that a reader must find in the glossary.
-TERMS = []
+TERMS = [
+    "attention",
+    "causal mask",
+    "cross-attention",
+    "key",
+    "leak test",
+    "padding mask",
+    "permutation equivariance",
+    "query",
+    "scores",
+    "self-attention",
+    "temperature",
+    "value",
+]
 
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {
@@ -80,4 +121,194 @@ def rival_accuracies(n_train, steps, seed):  # the check sees only the numbers
 """
 }
 
+# Functions that no check holds, and why.
+EXEMPT = {"heat_map": "draws a figure"}
+
 # Functions held to PyTorch's on drawn inputs stand below.
+angles = st.lists(st.integers(-720, 720), min_size=2, max_size=2)
+
+
+def network_of(D, hidden, last):
+    return nn.Sequential(nn.Linear(D, hidden), nn.ReLU(), nn.Linear(hidden, last))
+
+
+@equal("soft_lookup", "direction", angles=angles)
+def test_looking_up(lesson, normal, n, d, d_v, scale, angles):
+    q, k, v = normal(1, d), normal(n, d), normal(n, d_v)
+    rows = sdpa(q * math.sqrt(d) / scale, k, v)
+    yield lesson.soft_lookup(q[0], k, v, scale), [row[0] for row in rows]
+    turned = [(math.cos(a), math.sin(a)) for a in map(math.radians, angles)]
+    yield lesson.direction(angles), torch.tensor(turned, dtype=torch.float64)
+
+
+@equal("cross_attention")
+def test_cross_attention(lesson, normal, mask, lead, T_q, T_k, D, d, d_v):
+    x_q, x_k, may = normal(*lead, T_q, D), normal(*lead, T_k, D), mask(T_q, T_k)
+    W_q, W_k, W_v = normal(d, D), normal(d, D), normal(d_v, D)
+    reference = sdpa(x_q @ W_q.T, x_k @ W_k.T, x_k @ W_v.T, may)
+    yield lesson.cross_attention(x_q, x_k, W_q, W_k, W_v, may), reference
+
+
+@equal("self_attention", "attend", "torch_module")
+def test_self_attention(lesson, normal, mask, B, T, D):
+    x, matrices = normal(B, T, D), [normal(D, D) for _ in range(3)]
+    for masks in ([], [mask(T, T)]):
+        reference = sdpa(*(x @ W.T for W in matrices), *masks)
+        yield lesson.self_attention(x, *matrices, *masks), reference
+        yield lesson.attend(matrices, *masks)(x), reference[0]
+    mha = lesson.torch_module(*matrices)  # in float32
+    ours = mha(*[x.float()] * 3, attn_mask=~masks[0])
+    yield [t.detach() for t in ours], [t.detach().float() for t in reference]
+
+
+@equal("movement", "padding_mask")
+def test_masks(lesson, normal, T, D, n, seed):
+    x, mix, token = normal(2, T, D).detach(), normal(T, T).detach(), seed % T
+    before, lengths = x.clone(), torch.arange(n) % (T + 1)
+    yield lesson.movement(lambda x: mix @ x, x, token), mix[:, token].abs()
+    yield x, before
+    table = [[[t < length for t in range(T)]] for length in lengths.tolist()]
+    yield lesson.padding_mask(lengths, T), torch.tensor(table)
+
+
+@equal("state", "value_gradient")
+def test_fully_masked_rows(lesson, normal, mask, T, D, seed):
+    x, may, kept = normal(2, T + 1, D + 1), mask(T + 1, T + 1), [0, seed % (T + 1)]
+    x, v = x.detach(), x.detach().requires_grad_()
+    (reference,) = torch.autograd.grad(sdpa(x, x, v, may)[0][:, kept].sum(), v)
+    ours = lesson.value_gradient(lambda *qkv: sdpa(*qkv, may)[0], x, kept)
+    yield ours, reference
+    mean, first = x[0].mean(0), torch.eye(D + 1)[0] == 1
+    rows = {"NaN": mean * math.nan, "0": 0 * mean, "the mean of all values": mean}
+    for words, row in rows.items():
+        yield lesson.state(row, x[0]), words
+        yield lesson.state(row.masked_fill(first, 9.0), x[0]), "something else"
+    for one in (0.0, math.nan):  # in a row of others
+        yield lesson.state(mean.masked_fill(first, one), x[0]), "something else"
+
+
+@equal("entropy", "jacobian_trace")
+def test_entropy_and_trace(lesson, normal, lead, n):
+    x = normal(*lead, n)
+    w, positive, one_hot = x.softmax(-1), x.exp(), (x == x.amax(-1, True)).to(x.dtype)
+    yield lesson.entropy(positive), torch.special.entr(positive).sum(-1)
+    yield lesson.entropy(one_hot), 0 * one_hot[..., 0]
+    jacobian = torch.diag_embed(w) - w.unsqueeze(-1) * w.unsqueeze(-2)
+    yield lesson.jacobian_trace(w), jacobian.diagonal(dim1=-2, dim2=-1).sum(-1)
+
+
+@equal("score_statistics")
+def test_score_statistics(lesson, D, n, T, seed):
+    for scaled in (True, False):
+        generator, new = seeded(seed), {"dtype": torch.float64}
+        q = torch.randn(n + 1, D, generator=generator, **new)
+        k = torch.randn(n + 1, T + 1, D, generator=generator, **new)
+        scores = torch.einsum("nd,nkd->nk", q, k) / (math.sqrt(D) if scaled else 1)
+        w = scores.softmax(1)
+        rows = w.amax(1), torch.special.entr(w).sum(1), 1 - (w * w).sum(1)
+        reference = scores.var(), *(row.mean() for row in rows)
+        yield lesson.score_statistics(D, scaled, n + 1, T + 1, seed), reference
+
+
+@equal("make_recall_dataset", "make_data")
+def test_recall_data(lesson, n, d, T, B, seed):
+    generator, row = seeded(seed), torch.arange(n)
+    names = torch.randn(n, T, d, generator=generator)
+    items = torch.rand(n, T + 3, generator=generator).argsort(1)[:, :T]
+    asked = torch.randint(T, (n,), generator=generator)
+    question = names[row, asked] + 0.1 * torch.randn(n, d, generator=generator)
+    pairs = torch.cat([names, torch.eye(T + 3)[items]], -1)
+    x = torch.cat([pairs, F.pad(question, (0, T + 3)).unsqueeze(1)], 1)
+    ours = lesson.make_recall_dataset(n, T + 3, seeded(seed), T, d)
+    yield ours, (x, items[row, asked], asked)
+    generator = seeded(seed)
+    draws = [lesson.make_recall_dataset(m, 9, generator) for m in (n, B)]
+    yield lesson.make_data(seed, 9, n, B), draws
+    shapes = [x.shape for x, *_ in lesson.make_data(seed)]
+    yield shapes, [(2000, 9, 32), (4000, 9, 32)]
+
+
+@equal("RecallAttention", "share_on_asked")
+def test_recall_attention(lesson, normal, module, n, T, D, d):
+    x, asked = normal(n, T + 1, D), torch.arange(n) % T
+    model = module(lesson.RecallAttention(D, 3, d))
+    q, k, v = model.W_q(x[:, -1:]), model.W_k(x[:, :-1]), model.W_v(x[:, :-1])
+    output, weights = sdpa(q, k, v)
+    yield model(x), model.read(output.squeeze(1))
+    hits = weights.squeeze(1).argmax(1) == asked
+    yield lesson.share_on_asked(model, x, asked), 100 * hits.float().mean()
+    yield len(model.state_dict()), 5
+
+
+@equal("RecallMean")
+def test_recall_mean(lesson, normal, module, n, T, D, d):
+    x = normal(n, T + 1, D)
+    for pair, network in ([nn.Linear(D, d), []], [network_of(D, d, d), [True]]):
+        model = module(lesson.RecallMean(D, 3, d, *network))
+        read = share_parameters(network_of(d + D, d, 3), model.mlp)
+        pairs = share_parameters(pair, model.pair)(x[:, :-1])
+        yield model(x), read(torch.cat([pairs.sum(1) / T, x[:, -1]], 1))
+
+
+@equal("repair", "repair_test")
+def test_the_mean_of_pairs_is_right_at_most_once(lesson, module, n, d, seed):
+    x, _, asked = lesson.make_recall_dataset(n, 10, seeded(seed))
+    model, before = module(lesson.RecallMean(26, 10, d)), x.clone()
+    logits, right = lesson.repair_test(model, x, asked)
+    yield logits, logits[:1].expand(8, n, 10)  # it cannot tell pairings apart
+    yield (right.sum(0) <= 1).all(), True
+    model = copy.deepcopy(model).double()
+    for shift in range(8):
+        new, y = lesson.repair(x, asked, shift)
+        expected = before.clone()
+        for pair in range(8):
+            expected[:, (pair + shift) % 8, 16:] = before[:, pair, 16:]
+        yield (new, x), (expected, before)
+        yield y, expected[torch.arange(n), asked, 16:].argmax(1)
+        yield logits[shift], model(expected.double()).detach()
+        yield right[shift], logits[shift].argmax(1) == y
+
+
+@equal("outer_product_recall", "erase")
+def test_pairs_without_attention(lesson, normal, B, T, d, n):
+    x = normal(B, T + 1, d + n)
+    scores = (x[:, -1:, :d] * x[:, :-1, :d]).sum(-1, keepdim=True) / T
+    yield lesson.outer_product_recall(x, d), (scores * x[:, :-1, d:]).sum(1)
+    asked, x = torch.arange(B) % T, x.detach()
+    before, erased = x.clone(), x.clone()
+    for row, pair in enumerate(asked):
+        erased[row, pair, d:] = 0
+    yield (lesson.erase(x, asked, slice(d, None)), x), (erased, before)
+
+
+@equal("other_weights")
+def test_other_weights_have_the_same_output(lesson, normal, d, n, seed):
+    v, key = normal(d + n + 1, d).detach().double(), seed % (d + n + 1)
+    weights = normal(d + n + 1).detach().double().softmax(0)
+    fixed = F.pad(v, (0, 1), value=1.0)  # the output, and the sum
+    other, size = lesson.other_weights(weights, v, key), 10 * torch.linalg.cond(fixed)
+    yield other @ fixed / size, weights @ fixed / size  # its rounding is enlarged
+    yield other.min() / size, 0 * size
+    yield other[key] < weights[key], True
+
+
+@equal("share_on_self")
+def test_share_on_self(lesson, n, T, D, seed):
+    generator, new = seeded(seed), {"dtype": torch.float64}
+    x = torch.randn(n, T, D, generator=generator, **new)
+    W_q, W_k = torch.randn(2, n, D, D, generator=generator, **new)
+    scores = torch.einsum("nte,nse->nts", x @ W_q.mT, x @ W_k.mT)
+    hits = scores.argmax(-1) == torch.arange(T)
+    yield lesson.share_on_self(T, D, n, seed), 100 * hits.float().mean()
+
+
+@equal("fit", "train_eval", examples=5)
+def test_training(lesson, n, D, seed):
+    x, y, row = torch.randn(n, D, generator=seeded(seed)), torch.arange(n) % 3, [0]
+    theirs = nn.Linear(D, 3)  # drawn from `seed`
+    train_with_adam(theirs, [0.01] * 200, lambda: F.cross_entropy(theirs(x), y))
+    data = (x, y, None), (x[row], y[row], None)
+    ours, *accuracies = lesson.train_eval(lambda D: nn.Linear(D, 3), seed, data)
+    yield ours.state_dict(), theirs.state_dict()
+    accuracy = lesson.accuracy
+    yield accuracies, [accuracy(theirs, x, y), accuracy(theirs, x[row], y[row])]

@@ -1,7 +1,7 @@
 /* The little that the theme's scripts do not do. Pages are whole without it. */
 
-/* A formula or figure wider than the page scrolls in its own box. Where it does, the keyboard must
-   reach it; the theme does the same for code and tables. */
+/* A formula or figure wider than the page scrolls in its own box. Where it does, the
+   keyboard must reach it; the theme does the same for code and tables. */
 function reachWideBoxes() {
   for (const box of document.querySelectorAll(".katex-display, .cell_output:has(> img)")) {
     if (box.scrollWidth > box.clientWidth) {
@@ -17,11 +17,22 @@ window.addEventListener("resize", reachWideBoxes);
 // a worked answer has no width until it is opened
 document.addEventListener("toggle", reachWideBoxes, true);
 
-/* What the theme has as inline code in its buttons, which content_security.py takes out. */
-const ACTIONS = {
-  ".btn-download-pdf-button": () => window.print(),
-  ".btn-fullscreen-button": () => toggleFullScreen(),
-};
-for (const [button, action] of Object.entries(ACTIONS)) {
-  document.querySelector(button)?.addEventListener("click", action);
-}
+/* Paper is light, and shows what is closed on the screen. Afterwards all is as it was.
+   */
+let restore = [];
+
+window.addEventListener("beforeprint", () => {
+  const root = document.documentElement;
+  const theme = root.dataset.theme;
+  root.dataset.theme = "light";
+  restore = [() => (root.dataset.theme = theme)];
+  for (const closed of document.querySelectorAll("details:not([open])")) {
+    closed.open = true;
+    restore.push(() => (closed.open = false));
+  }
+});
+
+window.addEventListener("afterprint", () => {
+  restore.forEach((undo) => undo());
+  restore = [];
+});

@@ -1,9 +1,8 @@
 """Close the hints and worked answers of exercise pages, until a reader opens them.
 
-A section "Hint" or "Worked answer" becomes an HTML `details` element: it opens without JavaScript,
-is found by the browser's search, and stands open in print (see course.css). Both disappear from
-the page's table of contents, where they would stand once for each exercise. A closed code cell
-bears the title of its first line, `# @title Check exercise 1`.
+A section "Hint" or "Worked answer" becomes an HTML `details` element: it opens without
+JavaScript, and in print (see print.css). Both leave the page's table of contents. A
+closed code cell bears the title of its first line, `# @title Check exercise 1`.
 """
 
 import re
@@ -16,7 +15,7 @@ TITLE = re.compile(r"# @title (.+)")
 
 
 class closed_section(nodes.General, nodes.Element):
-    """What is under a heading, closed; the attribute `summary` holds the heading's text."""
+    """What is under a heading, closed; `summary` holds the heading's text."""
 
 
 def close(app, doctree) -> None:
@@ -47,9 +46,9 @@ def depart_html(self, node) -> None:
 
 
 def visit_hidden_cell(self, node) -> None:
-    """Open a closed code cell as MyST-NB does, but let what one reads also be its name.
+    """Open a closed code cell as MyST-NB does, named by its title.
 
-    MyST-NB calls each "Toggle hidden content", whatever its title says.
+    MyST-NB names each "Toggle hidden content", whatever its title says.
     """
     start = len(self.body)
     visit_HideCellInput(self, node)
@@ -57,14 +56,9 @@ def visit_hidden_cell(self, node) -> None:
     self.body[start:] = [part.replace(label, "") for part in self.body[start:]]
 
 
-def pass_over(self, node) -> None:
-    """Show the contents and nothing around them, in other formats."""
-
-
 def setup(app) -> dict:
     """Register with Sphinx."""
-    passing = (pass_over, pass_over)
-    app.add_node(closed_section, html=(visit_html, depart_html), latex=passing, text=passing)
+    app.add_node(closed_section, html=(visit_html, depart_html))
     hidden_cell = (visit_hidden_cell, depart_HideCellInput)
     app.add_node(HideCodeCellNode, override=True, html=hidden_cell)
     # before Sphinx collects the page's table of contents, which it does at priority 500

@@ -1,12 +1,12 @@
-"""Set the head of a lesson apart: what you will be able to do, what you need, how long it takes.
+"""Set the head of a lesson apart: what you will do, what you need, how long it takes.
 
-In the notebook these are ordinary paragraphs below the title, each with its name in bold. On the
+In the notebook these are paragraphs below the title, each with its name in bold. On the
 page they stand in one box, which course.css lays out.
 """
 
 from docutils import nodes
 
-# The name that opens a paragraph, and the class of its part of the box. A list belongs to the
+# What opens a paragraph, and the class of its part of the box. A list belongs to the
 # paragraph before it.
 PARTS = {
     "You will": "lesson-head-will",
@@ -17,10 +17,10 @@ PARTS = {
 
 
 def part_of(node) -> str | None:
-    """Return the name in bold that opens a paragraph, if it is one of a lesson's head."""
-    if isinstance(node, nodes.paragraph) and (bold := node.next_node(nodes.strong)) is not None:
-        name = bold.astext()
-        return name if name in PARTS and node.astext().startswith(name) else None
+    """Return the class of a paragraph that opens as one of a lesson's head does."""
+    bold = node.next_node(nodes.strong) if isinstance(node, nodes.paragraph) else None
+    if bold is not None and node.astext().startswith(bold.astext()):
+        return PARTS.get(bold.astext())
     return None
 
 
@@ -29,19 +29,17 @@ def gather(app, doctree) -> None:
     section = doctree.next_node(nodes.section)
     if not app.env.docname.startswith("lessons/") or section is None:
         return
-    head, place = nodes.container(classes=["lesson-head"]), None
+    head = nodes.container(classes=["lesson-head"])
     for node in list(section.children):
-        if (name := part_of(node)) is not None:
-            place = section.index(node) if place is None else place
+        if (part := part_of(node)) is not None:
+            if not head.children:
+                section.insert(section.index(node), head)
+            head += nodes.container(classes=[part])
+        elif head.children and not isinstance(node, nodes.bullet_list):
+            break
+        if head.children:
             section.remove(node)
-            head += nodes.container("", node, classes=[PARTS[name]])
-        elif place is not None:
-            if not isinstance(node, nodes.bullet_list):
-                break
-            section.remove(node)
-            head.children[-1].append(node)
-    if place is not None:
-        section.insert(place, head)
+            head[-1] += node
 
 
 def setup(app) -> dict:

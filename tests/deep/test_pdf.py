@@ -1,0 +1,119 @@
+"""Lessons and the book as PDFs: whole, tagged, outlined, and with links that work."""
+
+import re
+import unicodedata
+from functools import partial
+from urllib.parse import unquote
+
+import pypdf
+import pytest
+
+from tests.browser import LESSONS, LISTED
+from tools import pdf as tool
+from tools.build import build
+from tools.notebooks import ROOT, printed, read
+
+
+@pytest.fixture(scope="module")
+def printed_site(tmp_path_factory):
+    """Build and print the real book once; return the folder of its site."""
+    site = tmp_path_factory.mktemp("paper") / "html"
+    assert build(ROOT, site, settings={"course_pdf": True}, finish=tool.print_all) == []
+    return site
+
+
+def squeeze(text: str) -> str:
+    """Return a text without white space, since lines are broken anew."""
+    return "".join(unicodedata.normalize("NFKC", text).replace("\u200b", "").split())
+
+
+def lines_of(page: str) -> list[str]:
+    """Return the lines of code of a page, and those that its code printed."""
+    path = ROOT / f"{page}.ipynb"
+    cells = read(path).cells if path.is_file() else []
+    texts = [
+        cell.source + "\n" + printed(cell) for cell in cells if cell.cell_type == "code"
+    ]
+    shown = [text for text in texts if "<Figure size" not in text]
+    return [squeeze(line) for line in "\n".join(shown).splitlines() if line.strip()]
+
+
+def titles_of(entries) -> list[str]:
+    """Return the titles of a PDF's outline, in order."""
+    found = []
+    for entry in entries:
+        found += titles_of(entry) if isinstance(entry, list) else [entry.title]
+    return found
+
+
+def faults_of(pdf: pypdf.PdfReader) -> list[str]:
+    """Return what a PDF of the course must be and this one is not, one line each."""
+    root, found = pdf.root_object, []
+    if not root.get("/MarkInfo", {}).get("/Marked") or root.get("/Lang") != "en":
+        found.append("not tagged, or without its language")
+    places = set(pdf.named_destinations)
+    for page in pdf.pages:
+        for note in page.get("/Annots") or []:
+            note = note.get_object()
+            action = note.get("/A", {})
+            name = str(note.get("/Dest", action.get("/D")))
+            if "/URI" in action and not action["/URI"].startswith("https://"):
+                found.append(f"{action['/URI']} is not public")
+            if "/URI" not in action and name not in places:
+                found.append(f"{name} is no place in it")
+    return found
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_lesson_has_a_whole_pdf_that_its_page_leads_to(printed_site, page):
+    name = f"pdf/{page.rpartition('/')[2]}.pdf"
+    html = (printed_site / f"{page}.html").read_text(encoding="utf-8")
+    assert f'href="../{name}"' in html
+    pdf = pypdf.PdfReader(printed_site / name)
+    assert faults_of(pdf) == []
+    text = squeeze("".join(sheet.extract_text() for sheet in pdf.pages))
+    foot = re.compile(squeeze(pdf.metadata.title) + rf"\d+/{len(pdf.pages)}")
+    text = re.sub(foot, "", text)
+    assert [line for line in lines_of(page) if line not in text] == []
+    titles = re.findall(r"<h[1-6]>(.*?)<a class=\"headerlink", html)
+    plain = [title for title in titles if "<" not in title]
+    outline = titles_of(pdf.outline)
+    assert len(outline) == len(titles) and set(plain) <= set(outline)
+
+
+def test_book_is_one_pdf_whose_links_lead_to_the_right_page(printed_site):
+    pdf = pypdf.PdfReader(printed_site / "pdf/deep-learning-built-and-checked.pdf")
+    assert faults_of(pdf) == []
+    text = [squeeze(sheet.extract_text()) for sheet in pdf.pages]
+    starts = {}
+    for entry in pdf.outline:  # the first page, and below it all others
+        for one in entry if isinstance(entry, list) else [entry]:
+            if not isinstance(one, list):
+                starts[squeeze(one.title)] = pdf.get_destination_page_number(one)
+    # several lessons have the same headings: a link must not lead to the first of them
+    for name, target in pdf.named_destinations.items():
+        page = re.match(r"/?(lessons/[^/#]+)/", unquote(name))
+        if page:
+            start = starts[
+                squeeze(
+                    read(ROOT / f"{page[1]}.ipynb")
+                    .cells[0]
+                    .source.partition("\n")[0][2:]
+                )
+            ]
+            ends = [number for number in starts.values() if number > start]
+            number = pdf.get_destination_page_number(target)
+            assert start <= number < min(ends, default=len(text)), name
+    missed = [
+        line for page in LISTED for line in lines_of(page) if line not in "".join(text)
+    ]
+    assert len(missed) < 5, missed
+
+
+def test_failure_to_print_leaves_the_last_good_site(book, monkeypatch):
+    site = book / "_build/html"
+    site.mkdir(parents=True)
+    monkeypatch.setenv("CHROMIUM", "nowhere")
+    (found,) = build(book, site, finish=partial(tool.print_all, source=book))
+    assert "CHROMIUM=nowhere does not start" in found
+    assert list(site.iterdir()) == []

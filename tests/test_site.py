@@ -1,0 +1,469 @@
+"""The built site is whole, found, light and private, and its links follow the fork."""
+
+import re
+import subprocess
+from functools import cache
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
+
+from tests.book import change
+from tests.browser import LESSONS, LISTED, PAGES, complaints_of, serve
+from tests.conftest import PUBLISHED
+from theme.extensions.findable import find_site
+from theme.extensions.launch import NOT_OURS, find_repository, hub_address
+from theme.extensions.lesson_map import draw
+from tools.build import build
+from tools.notebooks import ROOT, read
+
+pytestmark = pytest.mark.xdist_group("site")
+
+FORK, SITE = PUBLISHED.values()
+LESSON, EXERCISES = "lessons/46-transformer-architecture", "lessons/46-exercises"
+
+
+@cache
+def parse(path):
+    """Return a page of a site as its elements."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "lxml")
+
+
+@pytest.fixture
+def html(site):
+    """Return a function that gives a page of the site by its name."""
+    return lambda name: parse(site / f"{name}.html")
+
+
+# ---- whole --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", LISTED)
+def test_page_has_its_heading_its_text_and_all_outputs(html, page):
+    article, path = html(page).article, ROOT / f"{page}.ipynb"
+    assert 0 < len(article.h1.get_text()) < len(article.get_text()) / 10
+    cells = read(path).cells if path.is_file() else []
+    stored = [cell for cell in cells if cell.get("outputs")]
+    assert len(article.select(".cell_output")) == len(stored)
+
+
+def test_there_is_no_other_page(site):
+    built = {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
+    pages = {path.as_posix() for path in built if path.parts[0] != "_static"}
+    assert pages == set(PAGES)
+
+
+def dead_references(site, base: str = "/") -> list[str]:
+    """Return what pages name within a site, by `href` or `src`, that is not there.
+
+    `base` is the path of the site on its host, from which the 404 page names all.
+    """
+    site, found = site.resolve(), []
+    pages = [
+        page for page in site.rglob("*.html") if site / "_static" not in page.parents
+    ]
+    places = {page: {tag["id"] for tag in parse(page).select("[id]")} for page in pages}
+    for page in pages:
+        for tag in parse(page).select("[href], [src]"):
+            url = urlsplit(tag.get("href") or tag.get("src"))
+            if url.scheme or url.netloc or not (url.path or url.fragment):
+                continue
+            start = site if url.path.startswith("/") else page.parent
+            target = (start / unquote(url.path).removeprefix(base)).resolve()
+            target = page if not url.path else target
+            target = target / "index.html" if target.is_dir() else target
+            is_there = target.is_file() and target.is_relative_to(site)
+            if url.fragment and target in places:
+                is_there = unquote(url.fragment) in places[target]
+            if not is_there:
+                found.append(f"{page.name}: {url.geturl()}")
+    return found
+
+
+def test_every_reference_within_the_site_leads_somewhere(site):
+    assert dead_references(site) == []
+
+
+def test_every_icon_is_drawn(site, html):
+    style = (site / "_static/styles/pydata-sphinx-theme.css").read_text(
+        encoding="utf-8"
+    )
+    rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\(\w{4})"\}', style)
+    known = {
+        n: int(c, 16) for names, c in rules for n in re.findall(r"fa-[\w-]+", names)
+    }
+    fonts = (site / "_static/vendor/fontawesome/webfonts").glob("*.woff")
+    drawn = {character for font in fonts for character in TTFont(font).getBestCmap()}
+    icons = [icon for page in PAGES for icon in html(page).select("i[class*=fa-]")]
+    assert len(icons) > 100
+    for icon in icons:
+        assert any(known.get(name) in drawn for name in icon["class"]), icon
+
+
+def test_page_that_was_once_listed_is_there_or_redirected():
+    command = ["git", "-C", ROOT, "log", "-p", "--format=", "--", "_toc.yml"]
+    log = subprocess.run(command, capture_output=True, text=True).stdout
+    once = set(re.findall(r"^\+.*(?:root|file): (\S+)", log, re.MULTILINE))
+    settings = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    gone = [page for page in once - set(LISTED) if f"{page}:" not in settings]
+    assert not gone, (
+        "say under rediraffe_redirects in _config.yml where readers find it"
+    )
+
+
+# ---- what is made of the lessons ----------------------------------------------------
+
+
+def test_entry_of_the_references_says_who_cites_it(html):
+    cited = {}
+    for page in LISTED:
+        for link in html(page).article.select("a[href*='references.html#']"):
+            cited.setdefault(urlsplit(link["href"]).fragment, set()).add(f"{page}.html")
+    lines = html("references").select(".cited-in")
+    assert len(lines) == len(cited) > 20
+    for line in lines:
+        links = [link["href"] for link in line.select("a")]
+        assert set(links) == cited[line.parent["id"]]
+        assert sorted(links, key=lambda link: ("/" not in link, link)) == links
+
+
+def test_hints_answers_and_checks_are_closed_under_their_titles(html):
+    page, cells = html(EXERCISES), read(ROOT / f"{EXERCISES}.ipynb").cells
+    text = "\n".join(cell.source for cell in cells)
+    titles = re.findall(r"^### (Hint|Worked answer)$", text, re.MULTILINE)
+    closed = page.select("details.closed-section:not([open])")
+    assert [box.summary.get_text() for box in closed] == titles and len(titles) > 10
+    assert not page.select(".page-toc [href*=hint]")
+    hidden = [c for c in cells if "hide-input" in c.metadata.get("tags", [])]
+    first = [cell.source.partition("\n")[0] for cell in hidden]
+    shown = [box.get_text() for box in page.select("details.hide p.collapsed")]
+    assert [f"# @title {title}" for title in shown] == first
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_lesson_opens_with_what_it_teaches_needs_and_takes(html, page):
+    names = [part.strong.get_text() for part in html(page).select(".lesson-head > div")]
+    first = "How it goes" if page.endswith("-exercises") else "You will"
+    assert names == [first, "You need", "It takes"]
+
+
+def test_first_page_shows_each_lesson_its_question_and_needs(html):
+    page = html("index")
+    lessons = [f"{name}.html" for name in LESSONS if "exercises" not in name]
+    assert [link["href"] for link in page.select(".lesson-map a")] == lessons
+    rows = [row.select("td") for row in page.select("article table tbody tr")]
+    assert [row[0].a["href"] for row in rows] == lessons
+    assert all(row[1].get_text().endswith("?") for row in rows)
+    needs = {row[0].get_text()[:2]: row[2].get_text() for row in rows}
+    assert needs["46"] == "37, 45"
+    arrows = page.select(".lesson-map-arrows path")
+    assert len(arrows) == sum(len(need.split()) for need in needs.values())
+
+
+def test_map_has_no_box_on_another_and_arrows_lead_down():
+    needs = {"1": "", "2": "", "3": "", "4": "123", "5": "4", "6": "15"}
+    lessons = [
+        {
+            "page": number,
+            "number": number,
+            "title": "A title & more",
+            "needs": list(need),
+        }
+        for number, need in needs.items()
+    ]
+    svg = ElementTree.fromstring(draw(lessons, str)).find("svg")
+    _, _, width, height = map(float, svg.get("viewBox").split())
+    corners = {(float(box.get("x")), float(box.get("y"))) for box in svg.iter("rect")}
+    assert len(corners) == len(needs)
+    assert all(0 < x < width and 0 < y < height for x, y in corners)
+    paths = [path.get("d") for path in svg.iter("path") if path.get("marker-end")]
+    ends = [list(map(int, re.findall(r"-?\d+", path))) for path in paths]
+    assert len(ends) == 6 and all(end[1] < end[-1] for end in ends)
+
+
+# ---- found --------------------------------------------------------------------------
+
+
+def test_each_page_says_what_it_is_and_where(html):
+    said = {}
+    for page in PAGES:
+        head = html(page).head
+        tags = head.select("meta[name], meta[property]")
+        found = {tag.get("name") or tag.get("property"): tag["content"] for tag in tags}
+        text = found["description"]
+        assert 30 <= len(text) <= 160 and not re.search(r"[\\$`<\0]|\(\s", text)
+        assert found["og:description"] == text and found["og:title"]
+        assert ("noindex" in found.get("robots", "")) is (page == "404")
+        own = f"{SITE}/{page}.html".replace("/index.html", "/")
+        links = [tag["href"] for tag in head.select("link[rel=canonical]")]
+        own = [own] if page != "404" else []
+        assert [found["og:url"] for _ in own] == links == own
+        said[head.title.get_text()] = text
+    assert len(said) == len(set(said.values())) == len(PAGES)
+    assert all("Deep Learning, Built and Checked" in title for title in said)
+
+
+def test_robots_find_every_page(site):
+    assert (site / ".nojekyll").is_file()
+    assert f"Sitemap: {SITE}/sitemap.xml" in (site / "robots.txt").read_text()
+    places = ElementTree.parse(site / "sitemap.xml").findall("{*}url/{*}loc")
+    own = [f"{SITE}/{page}.html".replace("/index.html", "/") for page in LISTED]
+    assert sorted(place.text for place in places) == sorted(own)
+
+
+PAGES_OF = {
+    "https://github.com/Some-One/a.2026": "https://some-one.github.io/a.2026/",
+    "https://github.com/O/O.GitHub.io": "https://o.github.io/",
+    "https://github.com/o/other.github.io": "https://o.github.io/other.github.io/",
+    "https://github.com/name_company/r": "",
+    "https://github.com/o/r/tree": "",
+    "https://gitlab.com/o/r": "",
+    "": "",
+}
+WRONG = [
+    *("example.org/course", "/course/", "ftp://example.org", "https://"),
+    *("https://me:x@example.org", "https://a.org/index.html", "https://a.org/?a=b"),
+    *("https://a.org/#top", "https://a.org//b", "https://a.org/a/../b"),
+    *('https://a.org/"b"', "https://a.org/a b", "https://bücher.example"),
+]
+
+
+def test_address_of_the_site_is_set_or_known_from_github():
+    for repository, address in PAGES_OF.items():
+        assert find_site("", {"SITE_URL": ""}, repository) == address
+    known = {"SITE_URL": "http://Second.example/A"}
+    assert find_site("", known, list(PAGES_OF)[0]) == "http://second.example/A/"
+    assert find_site("https://a.example:80/", known, "") == "https://a.example:80/"
+    for wrong in WRONG:
+        with pytest.raises(
+            Exception, match="^_config.yml: html.baseurl must look like"
+        ):
+            find_site(wrong, {}, "")
+        with pytest.raises(Exception, match="^SITE_URL must look like"):
+            find_site("", {"SITE_URL": wrong}, "")
+
+
+# ---- links that follow the fork -----------------------------------------------------
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_launch_source_and_issue_links_are_those_of_the_fork(html, page):
+    links = {link["href"] for link in html(page).select("a[href^=http]")}
+    own, file = f"https://github.com/{FORK}", f"{page}.ipynb"
+    buttons = {
+        f"https://colab.research.google.com/github/{FORK}/blob/main/{file}",
+        f"https://mybinder.org/v2/gh/{FORK}/main?urlpath=lab/tree/{file}",
+        *(own, f"{own}/blob/main/{file}?plain=1", f"{own}/edit/main/{file}"),
+    }
+    assert buttons <= links
+    issues = {link for link in links if link.startswith(f"{own}/issues/new?title=")}
+    assert len(issues) == 2 and all(page in unquote(link) for link in issues)
+
+
+REMOTES = [
+    "https://github.com/o/class.2026",
+    "https://x-access-token:s3cret@github.com/o/class.2026.git/",
+    "https://me@example.org:s3cret@github.com/o/class.2026",
+    "git@github.com:o/class.2026.git",
+    "github.com:o/class.2026",
+    "ssh://git@ssh.github.com:443/o/class.2026.git",
+    "git://GitHub.com/o/class.2026.git",
+]
+OTHERS = [
+    "/srv/git/github.com/some/thing.git",
+    "https://notgithub.com/some/thing",
+    "https://example.org/github.com/some/thing",
+    "git@gitlab.com:some/thing.git",
+    "https://github.com/only-an-owner",
+]
+
+
+def test_repository_is_configured_or_the_workflows_or_the_remote(tmp_path):
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
+
+    def find(configured="", environment=(), folder=tmp_path):
+        return find_repository(configured, dict(environment), folder)
+
+    git("init", "-q")
+    assert find() == ""
+    git("remote", "add", "origin", "x")
+    for remote in [*OTHERS, *REMOTES]:
+        git("remote", "set-url", "origin", remote)
+        own = "" if remote in OTHERS else "https://github.com/o/class.2026"
+        assert find() == own
+    # jupyter-book's default is nobody's wish; a folder in a repository is not that
+    assert find(NOT_OURS) == own
+    (tmp_path / "inside").mkdir()
+    assert find(folder=tmp_path / "inside") == ""
+    workflow = {"GITHUB_REPOSITORY": "second/b"}
+    assert find(environment=workflow) == "https://github.com/second/b"
+    assert find("https://x@github.com/o/a.git/", workflow) == "https://github.com/o/a"
+    workflow["GITHUB_SERVER_URL"] = "https://git.example.org"
+    assert find(environment=workflow) == "https://git.example.org/second/b"
+    with pytest.raises(Exception, match="GITHUB_REPOSITORY must be owner/name"):
+        find(environment={"GITHUB_REPOSITORY": "b"})
+
+
+HUBS = {
+    " ": "",
+    "https://hub.example.org/": "https://hub.example.org",
+    "https://hub.example.org/hub/home": "https://hub.example.org",
+    "https://example.org/jupyter/hub": "https://example.org/jupyter",
+    "https://example.org/hubs/one/": "https://example.org/hubs/one",
+    "https://me:s3cret@hub.example.org/user/me/lab": "https://hub.example.org",
+}
+
+
+def test_hub_is_named_by_any_of_its_pages():
+    assert {given: hub_address(given) for given in HUBS} == HUBS
+    for wrong in ["hub.example.org", "yes", "ftp://hub.example.org", "https://h?a=b"]:
+        with pytest.raises(Exception, match="launch_buttons.jupyterhub_url must look"):
+            hub_address(wrong)
+
+
+def test_repository_elsewhere_has_the_links_that_work_there(book):
+    change(book / "_config.yml", '  url: ""', "  url: https://git.example.org/o/r")
+    change(book / "_config.yml", 'hub_url: ""', "hub_url: https://hub.example.org/hub")
+    assert build(book, book / "_build/html") == []
+    links = parse(book / "_build/html/lessons/07-tiny.html").select("a[href^=http]")
+    assert [link["href"] for link in links if re.search("hub|git", link["href"])] == [
+        "https://hub.example.org/hub/user-redirect/git-pull?repo=https%3A//git.example.org"
+        "/o/r&urlpath=lab/tree/r/lessons/07-tiny.ipynb&branch=main",
+        "https://git.example.org/o/r",
+    ]
+
+
+def test_nothing_is_invented_and_old_addresses_lead_on(book, browser):
+    redirects = "redirects: {lessons/05-x: lessons/06-x, lessons/06-x: lessons/07-tiny}"
+    change(book / "_config.yml", "redirects: {}", redirects)
+    site = book / "_build/html"
+    assert build(book, site) == []
+    assert not (site / "sitemap.xml").exists()
+    for page in ("index", "lessons/07-tiny", "404"):
+        links = parse(site / f"{page}.html").select(
+            "a[href^=http], link[rel=canonical]"
+        )
+        hosts = {urlsplit(link["href"]).netloc for link in links}
+        assert hosts == {"opensource.org", "creativecommons.org"}
+    assert dead_references(site) == []
+    for script in (True, False):
+        page = browser.new_page(java_script_enabled=script)
+        page.goto(f"{(site / 'lessons/05-x.html').as_uri()}?a=b#c")
+        page.wait_for_url(re.compile(r"07-tiny\.html" + r"\?a=b#c" * script))
+        page.close()
+
+
+def test_page_for_a_wrong_address_helps_at_any_depth(book, browser):
+    change(book / "_config.yml", 'baseurl: ""', "baseurl: https://a.example/c.2026")
+    site = book / "_build/c.2026"
+    assert build(book, site) == []
+    assert dead_references(site, "/c.2026/") == []
+    (book / "_build/404.html").write_bytes((site / "404.html").read_bytes())
+    page, failed = browser.new_page(), []
+    complaints = complaints_of(page)
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    with serve(book / "_build") as host:
+        page.goto(f"{host}c.2026/lessons/deep/nothing.html", wait_until="networkidle")
+        assert page.inner_text("article h1") == "There is no page here"
+        # Chromium says once that the address itself has no page
+        assert not failed and all("status of 404" in line for line in complaints[:1])
+        assert complaints[1:] == []
+        page.fill("article input[type=search]", "Tiny")
+        page.keyboard.press("Enter")
+        page.locator("#search-results a", has_text="Lesson 07").first.wait_for()
+    page.close()
+
+
+# ---- light, private, without a network ----------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_light_private_and_without_complaints(browser, address, page):
+    most = 160_000 if page in ("index", "references") else 200_000
+    most = 270_000 if page in LESSONS else most
+    context = browser.new_context()
+    opened, asked, sizes = context.new_page(), [], []
+    complaints = complaints_of(opened)
+    opened.on("request", lambda request: asked.append(request.url))
+    session = context.new_cdp_session(opened)
+    session.send("Network.enable")
+    session.on(
+        "Network.loadingFinished", lambda e: sizes.append(e["encodedDataLength"])
+    )
+    opened.goto(f"{address}{page}.html", wait_until="networkidle")
+    assert complaints == []
+    assert not [url for url in asked if not url.startswith((address, "data:"))]
+    assert 50_000 < sum(sizes) <= most
+    context.close()
+
+
+def test_figures_that_come_later_are_light_too(site):
+    sizes = [path.stat().st_size for path in (site / "_images").iterdir()]
+    assert sizes and max(sizes) <= 150_000
+
+
+@pytest.mark.parametrize("page", LISTED)
+def test_page_holds_no_raw_tex_and_each_formula_twice(html, page):
+    article = BeautifulSoup(str(html(page).article), "lxml")  # for the eye and the ear
+    formulas = article.select(".formula")
+    assert len(formulas) >= 5 or page not in LESSONS
+    for formula in formulas:
+        assert formula.select_one(".katex-html .base")
+        assert formula.select_one("math annotation")
+    for part in article.select(".formula, pre, code, script"):
+        part.decompose()
+    assert not re.search(r"\$|\\[a-zA-Z]+", article.get_text())
+
+
+def test_formulas_need_no_script_and_no_network(browser, site):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto((site / f"{LESSON}.html").as_uri())
+    page.evaluate("document.fonts.ready")
+    fonts = "[...document.fonts].map(font => font.status)"
+    assert {"loaded"} < set(page.evaluate(fonts)) <= {"loaded", "unloaded"}
+    formulas = page.locator("article .katex-html").all()
+    assert min(formula.bounding_box()["height"] for formula in formulas[:20]) > 4
+    context.close()
+
+
+REMEMBERED = {"mode", "theme", "sidebar-scroll-top", "sphinx_highlight_terms"}
+
+
+@pytest.mark.parametrize("how", ["served", "from a folder"])
+def test_search_works_and_little_is_remembered(browser, address, site, how):
+    context = browser.new_context(offline=how != "served")
+    page = context.new_page()
+    complaints = complaints_of(page)
+    page.goto(address if how == "served" else (site / "index.html").as_uri())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("encoding")
+    page.keyboard.press("Enter")
+    results = page.locator("#search-results")
+    results.locator("a", has_text=re.compile("^Lesson 46")).first.wait_for()
+    stored = page.evaluate(
+        "[...Object.keys(localStorage), ...Object.keys(sessionStorage)]"
+    )
+    assert {"mode", "theme"} <= set(stored) <= REMEMBERED and not context.cookies()
+    if how == "served":  # an extract shows a formula once, and nothing around the text
+        fetch = "async page => Search.htmlToText(await (await fetch(page)).text())"
+        text = page.evaluate(fetch, f"{LESSON}.html")
+        assert len(text) > 1000 and not re.search(r"\\mathrm|Contents", text)
+    page.fill(".bd-search-container input[type=search]", "qwertyuiop")
+    page.keyboard.press("Enter")
+    results.get_by_text("did not match any documents").wait_for()
+    assert complaints == []
+    context.close()
+
+
+def test_page_is_as_the_system_asks_and_light_without_scripts(browser, address):
+    for theme in ("light", "dark"):
+        for script in (True, False):
+            page = browser.new_page(java_script_enabled=script, color_scheme=theme)
+            page.goto(f"{address}index.html")
+            shown = theme if script else "light"
+            assert page.get_attribute("html", "data-theme") == shown
+            page.close()

@@ -1,0 +1,158 @@
+"""Build the book with a PDF of each lesson and of the whole: `python -m tools pdf`.
+
+Chromium prints what a reader would print, from a strict build. The whole book is
+printed from a build that is one page, since PDFs joined afterwards lose their tags. The
+files go into the site, under pdf/, and the pages link to them.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pikepdf
+from playwright.sync_api import Browser, Error, Playwright, sync_playwright
+
+from theme.extensions.paper import book_file, page_file
+from tools.build import SITE, build, load_once, one_line, report, run_sphinx
+from tools.notebooks import ROOT
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = [  # alone, asking nobody for anything
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PATIENCE = 300_000  # milliseconds for one page; the whole book takes some 15 seconds
+
+# Load every image, and return the headings. Links to other files would name a folder
+# of this machine: they lead to the published site if the page names it, and else go.
+PREPARE = """async () => {
+  const images = [...document.querySelectorAll("article img")];
+  images.forEach(image => { image.loading = "eager"; });
+  await Promise.all(images.map(image => image.decode()));
+  await document.fonts.ready;
+
+  const here = location.href.split("#")[0];
+  const published = document.querySelector("link[rel=canonical]")?.href;
+  for (const link of document.querySelectorAll("a[href]")) {
+    if (link.protocol !== "file:" || link.href.split("#")[0] === here) continue;
+    if (published) link.href = new URL(link.getAttribute("href"), published).href;
+    else link.removeAttribute("href");
+  }
+
+  const headings = document.querySelectorAll("article :is(h1, h2, h3, h4, h5, h6)");
+  return [...headings].map(heading => {
+    const copy = heading.cloneNode(true);
+    copy.querySelectorAll(".headerlink").forEach(mark => mark.remove());
+    copy.querySelectorAll(".katex").forEach(formula => {
+      formula.replaceWith(formula.querySelector("annotation").textContent);
+    });
+    return copy.textContent.trim().replace(/\\s+/g, " ");
+  });
+}"""
+
+FOOTER = """<div style="display: flex; font: 8pt sans-serif; width: 100%;
+  justify-content: space-between; margin: 0 16mm"><span class="title"></span>
+  <span><b class="pageNumber"></b>/<b class="totalPages"></b></span></div>"""
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Start what CHROMIUM names, or a Chromium on PATH, Playwright's own, or Chrome.
+
+    Errors: `FileNotFoundError`, which says how to install one.
+    """
+    named = os.environ.get("CHROMIUM")
+    found = [shutil.which(name) for name in ([named] if named else NAMES)]
+    ways = [{"executable_path": path} for path in found if path]
+    for way in ways if named else [*ways, {}, {"channel": "chrome"}]:
+        try:
+            return playwright.chromium.launch(args=FLAGS, **way)
+        except Error:
+            continue
+    if named:
+        raise FileNotFoundError(f"CHROMIUM={named} does not start; mend it or unset it")
+    command = "python -m playwright install --with-deps chromium"
+    raise FileNotFoundError(
+        f"no Chromium found, to open and print pages; run: {command}"
+    )
+
+
+def outline_items(item):
+    """Yield the entries below an entry of a PDF's outline, in their order."""
+    below = item.get("/First")
+    while below is not None:
+        yield below
+        yield from outline_items(below)
+        below = below.get("/Next")
+
+
+def finish_file(path: Path, headings: list[str]) -> None:
+    """Mend the outline, compress the tags, and remove what names this machine and hour.
+
+    Chromium takes the outline's titles from lines as drawn, and runs words together.
+    Errors: `ValueError` when there are not as many entries as headings.
+    """
+    with pikepdf.open(path, allow_overwriting_input=True) as pdf:
+        items = list(outline_items(pdf.Root.get("/Outlines", {})))
+        if len(items) != len(headings):
+            raise ValueError(f"{len(headings)} headings, {len(items)} in the outline")
+        for item, heading in zip(items, headings, strict=True):
+            item.Title = heading
+        for key in {"/Creator", "/CreationDate", "/ModDate"} & set(pdf.docinfo.keys()):
+            del pdf.docinfo[key]
+        compressed = pikepdf.ObjectStreamMode.generate
+        pdf.save(path, object_stream_mode=compressed, deterministic_id=True)
+
+
+def print_page(browser: Browser, source: Path, target: Path) -> None:
+    """Print a page of a built site into a PDF, without a network."""
+    with browser.new_context(offline=True) as context:
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.goto(source.as_uri())
+        headings = page.evaluate(PREPARE)
+        page.pdf(
+            path=target,
+            format="A4",
+            prefer_css_page_size=True,
+            display_header_footer=True,
+            header_template="<span></span>",
+            footer_template=FOOTER,
+            tagged=True,
+            outline=True,
+        )
+    finish_file(target, headings)
+
+
+def print_all(fresh: Path, pages: list[str], source: Path = ROOT) -> list[str]:
+    """Print a fresh site, and with it the whole book; return one line a problem."""
+    found = run_sphinx(source, fresh / "single", "singlehtml", {})
+    if found:
+        return found
+    title = load_once((source / "_config.yml").read_text(encoding="utf-8"))["title"]
+    files = {f"html/{page}.html": page_file(page) for page in pages}
+    files[f"single/{pages[0]}.html"] = name = book_file(title)
+    (fresh / "html/pdf").mkdir()
+    try:
+        with sync_playwright() as playwright:
+            browser = launch(playwright)
+            for page, name in files.items():
+                if name:
+                    print_page(browser, fresh / page, fresh / "html" / name)
+            browser.close()
+    except (Error, OSError, pikepdf.PdfError, ValueError) as error:
+        # what follows the first line is the browser's log
+        return [f"{name}: {one_line(str(error).partition(chr(10))[0], source)}"]
+    return []
+
+
+def main(arguments: list[str]) -> int:
+    """Build and print; return the exit code."""
+    print("Building and printing the book; this takes about a minute ...", flush=True)
+    found = build(settings={"course_pdf": True}, finish=print_all)
+    for path in sorted((SITE / "pdf").glob("*.pdf")) if not found else []:
+        print(f"{path.stat().st_size / 1e6:6.1f} MB  {path}")
+    return report(found)
