@@ -4,8 +4,8 @@ A slip drops a term, a call, an argument or a statement, swaps two neighbours, t
 another axis, another operator, a number next to the right one, or a name that looks
 like the right one. Left out is what cannot be wrong, only otherwise: figures, what is
 printed and asserted about a result, seeds, the numbers of an example outside of
-functions (its sizes, its tensors), and what is the same by definition
-(the order of two dimensions in `transpose`, of a difference in `abs`).
+functions (its sizes, its tensors), and what is the same by definition, such as the
+order of the two dimensions in `transpose`.
 """
 
 import ast
@@ -30,6 +30,8 @@ MODULE_FUNCTION = re.compile(r"(torch|F|nn|math|copy)[.\w]+")
 WITHOUT_RESULT = {"print", "report", "report_runs", "compare", "item"}
 SEEDS = {"manual_seed", "set_num_threads"}
 EXAMPLES = {"randn", "rand", "randint", "randperm", "tensor", "linspace", "range"}
+SYMMETRIC = {"transpose", "equal", "allclose", "assert_close"}
+TIES = [{ast.Lt, ast.LtE}, {ast.Gt, ast.GtE}]  # the same but for equal numbers
 NUMBERS = ast.Constant | ast.Tuple | ast.Load | ast.Store
 
 
@@ -66,7 +68,8 @@ def mutants(cell: str, source: str) -> Iterator[Mutant]:
                 with put_in_place(node, new):
                     code, identity = ast.unparse(tree), f"{old} -> {headline(around)}"
                 if code not in seen:
-                    identity += " (again)" * (identity in identities)
+                    while identity in identities:
+                        identity += " (again)"
                     seen.add(code)
                     identities.add(identity)
                     owner = getattr(top, "name", "")
@@ -91,9 +94,10 @@ def headline(node: ast.AST) -> str:
 
 def smallest_that_stands_once(node: ast.AST, whole: str) -> ast.AST:
     """Return the node, or what is around it, up to the statement."""
-    while whole.count(headline(node)) > 1 and not isinstance(node, ast.stmt):
-        node = node.parent
-    return node
+    for around in parents(node):
+        word = rf"(?<![\w.]){re.escape(headline(around))}(?![\w.])"
+        if isinstance(around, ast.stmt) or len(re.findall(word, whole)) == 1:
+            return around
 
 
 def name_of(node: ast.AST) -> str:
@@ -142,12 +146,13 @@ def variants(node: ast.AST, names: set[str]) -> Iterator[ast.AST]:
             yield left
             if not isinstance(operator, ast.Div | ast.Pow | ast.MatMult):
                 yield right
-            distance = name_of(node.parent) in ("abs", "square")
-            if not isinstance(operator, ast.Add | ast.Mult) and not distance:
+            if not isinstance(operator, ast.Add | ast.Mult) and not is_distance(node):
                 yield with_fields(node, left=right, right=left)
             yield from (with_fields(node, op=other) for other in others(operator))
-        case ast.Compare(ops=[operator]):
-            yield from (with_fields(node, ops=[other]) for other in others(operator))
+        case ast.Compare(ops=[operator], comparators=[limit]):
+            for other in others(operator):
+                if not (is_float(limit) and {type(operator), type(other)} in TIES):
+                    yield with_fields(node, ops=[other])
         case ast.UnaryOp(op=operator, operand=operand):
             yield operand
             if isinstance(operand, ast.Constant):
@@ -178,6 +183,18 @@ def variants(node: ast.AST, names: set[str]) -> Iterator[ast.AST]:
                 yield ast.Pass()
 
 
+def is_distance(node: ast.AST) -> bool:
+    """Say whether a difference is taken without its sign: (a - b)[1:].abs()."""
+    while isinstance(node.parent, ast.Subscript):
+        node = node.parent
+    return name_of(node.parent) in ("abs", "square")
+
+
+def is_float(node: ast.AST) -> bool:
+    """Say whether a node is a number such as 0.5."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
 def others(operator: ast.AST) -> list[ast.AST]:
     """Return the operators that a slip takes for this one."""
     return [getattr(ast, name)() for name in OTHERS.get(type(operator).__name__, [])]
@@ -203,7 +220,7 @@ def call_variants(node: ast.Call) -> Iterator[ast.AST]:
     if name in ("tril", "triu") and not arguments:
         yield from (with_fields(node, args=[ast.Constant(k)]) for k in (1, -1))
     sizes = name[:1].isupper() and is_example(node)
-    if name not in ("transpose", "equal") and not sizes:
+    if name not in SYMMETRIC and not sizes:
         yield from (with_fields(node, args=swap) for swap in swaps(arguments))
     if len(arguments) > 1:
         yield with_fields(node, args=arguments[:-1])
