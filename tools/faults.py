@@ -27,11 +27,11 @@ import re
 import signal
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 from tools.bands import sanitize
-from tools.mutants import mutants
+from tools.mutants import Fault, mutants
 from tools.notebooks import (
     CHECKS,
     data_of,
@@ -44,29 +44,12 @@ from tools.notebooks import (
     read,
 )
 
-DRAWN, DRAWN_SLOW, ALL_SLOW = 60, 2, 6  # mutants a notebook
+DRAWN, DRAWN_SLOW, ALL_SLOW = 80, 1, 6  # mutants a notebook
 SECONDS, SECONDS_SLOW = 20, 300  # of CPU, for one fault
 MOST_ACCEPTED = 0.10
 WRONG, DOES_NOT_RUN, SURVIVES = "wrong", "does not run", "survives"
 BY_DRAWN_INPUTS = "wrong, by drawn inputs"
 DEFINITIONS = ast.FunctionDef | ast.ClassDef
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A changed cell, and what became of it.
-
-    owner: the definition that a mutant changes; caught_by: the cell that must find a
-    listed fault; verdict and where: filled in when it has been tried.
-    """
-
-    identity: str
-    cell: str
-    source: str
-    owner: str = ""
-    caught_by: str = ""
-    verdict: str = ""
-    where: str = ""
 
 
 class Notebook:
@@ -120,11 +103,12 @@ class Notebook:
         cell, out = self.cells[number], io.StringIO()
         try:
             tree = ast.parse(source or cell.source)
-            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            last = [node for node in tree.body[-1:] if isinstance(node, ast.Expr)]
+            tree.body = tree.body[: len(tree.body) - len(last)]
             with contextlib.redirect_stdout(out):
                 exec(compile(tree, cell.id, "exec"), namespace)
-                if last:  # its value is shown, as in a notebook
-                    expression = compile(ast.Expression(last.value), cell.id, "eval")
+                for node in last:  # its value is shown, as in a notebook
+                    expression = compile(ast.Expression(node.value), cell.id, "eval")
                     value = eval(expression, namespace)
                     print("" if value is None else repr(value), end="")
         except AssertionError:
@@ -141,7 +125,7 @@ class Notebook:
 
         torch.testing.assert_close(0, 0)  # what loads modules, not in every child
         if "-" not in self.name:
-            self.checks()
+            self.held_functions()
         namespace, tried = {"__name__": "__main__"}, []
         last = max((self.index[fault.cell] for fault in faults), default=-1)
         for number, cell in enumerate(self.cells):
@@ -184,27 +168,22 @@ class Notebook:
 
     def difference(self, fault: Fault) -> str:
         """Return what drawn inputs find wrong with a mutant of a function, or ""."""
-        from tests.checking import first_difference  # not before main has set threads
+        from tests.checking import first_difference  # when main has set the threads
 
         self.cells[self.index[fault.cell]].source = fault.source
         lesson = SimpleNamespace(**definitions_of(self.notebook, self.name))
         return first_difference(self.name, lesson, self.users_of(fault.owner))
-
-    def checks(self) -> list:
-        """Return the checks by drawn inputs of a lesson."""
-        from tests.checking import checks_of
-
-        return checks_of(self.name)
 
     def users_of(self, owner: str) -> set[str]:
         """Return a definition and those that use it."""
         nodes = self.definitions.items()
         return {owner} | {n for n, d in nodes if owner in self.definitions_used([d])}
 
-    def is_held(self, fault: Fault) -> bool:
-        """Say whether drawn inputs are there for what a mutant changes."""
-        users = self.users_of(fault.owner)
-        return any(users.intersection(check.functions) for check in self.checks())
+    def held_functions(self) -> set[str]:
+        """Return what drawn inputs are there for."""
+        from tests.checking import checks_of
+
+        return {name for check in checks_of(self.name) for name in check.functions}
 
 
 def in_drawn_order(notebook: Notebook, faults: list[Fault]) -> list[Fault]:
@@ -215,16 +194,6 @@ def in_drawn_order(notebook: Notebook, faults: list[Fault]) -> list[Fault]:
         return hashlib.sha256((code + fault.identity).encode()).digest()
 
     return sorted(faults, key=digest)
-
-
-def mutants_of(notebook: Notebook) -> list[Fault]:
-    """Return all mutants of a lesson's cells, in drawn order."""
-    found = [
-        Fault(mutant.identity, mutant.cell, mutant.source, mutant.owner)
-        for cell in notebook.cells
-        for mutant in mutants(cell.id, cell.source)
-    ]
-    return in_drawn_order(notebook, found)
 
 
 def rows_of(text: str) -> list[str]:
@@ -261,7 +230,8 @@ def problems_of(notebook: Notebook, few: bool) -> list[str]:
     """
     listed, every = listed_faults(notebook), []
     if "-" not in notebook.name:
-        every = mutants_of(notebook)
+        every = [m for cell in notebook.cells for m in mutants(cell.id, cell.source)]
+        every = in_drawn_order(notebook, every)
     slow = [f for f in every if notebook.is_slow(f)]
     fast = [f for f in every if not notebook.is_slow(f)]
     if few:
@@ -321,7 +291,8 @@ def problems_of_mutants(notebook, tried, every, few) -> list[str]:
         print(f"{notebook.name}: {number} survive: {reason}")
     problems = [f"survives: {f.identity}" for f, row in survivors.items() if not row]
     for fault, row in survivors.items():
-        if reasons.get(row, "").startswith("equal") and not notebook.is_held(fault):
+        held = notebook.users_of(fault.owner) & notebook.held_functions()
+        if reasons.get(row, "").startswith("equal") and not held:
             problems.append(f"no drawn inputs show it equal: {fault.identity}")
     names = {fault.identity for fault in tried}
     untried = {row_for(f) for f in every if f.identity not in names}

@@ -36,20 +36,25 @@ NUMBERS = ast.Constant | ast.Tuple | ast.Load | ast.Store
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One mutant of one cell.
+class Fault:
+    """A changed cell, and what became of it.
 
-    identity: "cell: old -> new", the least code that stands once in the cell;
-    source: all of the cell's code; owner: the function or class that is changed, or "".
+    identity: of a mutant "cell: old -> new", the least code that stands once in the
+    cell; source: all of the cell's code; owner: the function or class that a mutant
+    changes, if any; caught_by: the cell that must find a listed fault; verdict, where:
+    filled in when it has been tried.
     """
 
     identity: str
     cell: str
     source: str
-    owner: str
+    owner: str = ""
+    caught_by: str = ""
+    verdict: str = ""
+    where: str = ""
 
 
-def mutants(cell: str, source: str) -> Iterator[Mutant]:
+def mutants(cell: str, source: str) -> Iterator[Fault]:
     """Return every mutant of a cell's code, each once; none of a figure."""
     if "plt." in source:
         return
@@ -73,7 +78,7 @@ def mutants(cell: str, source: str) -> Iterator[Mutant]:
                     seen.add(code)
                     identities.add(identity)
                     owner = getattr(top, "name", "")
-                    yield Mutant(f"{cell}: {identity}", cell, code, owner)
+                    yield Fault(f"{cell}: {identity}", cell, code, owner)
 
 
 @contextmanager
@@ -187,7 +192,7 @@ def is_distance(node: ast.AST) -> bool:
     """Say whether a difference is taken without its sign: (a - b)[1:].abs()."""
     while isinstance(node.parent, ast.Subscript):
         node = node.parent
-    return name_of(node.parent) in ("abs", "square")
+    return name_of(node.parent) in ("abs", "square", "norm")
 
 
 def is_float(node: ast.AST) -> bool:
