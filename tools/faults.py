@@ -44,7 +44,7 @@ from tools.notebooks import (
     read,
 )
 
-DRAWN, DRAWN_SLOW, ALL_SLOW = 80, 1, 6  # mutants a notebook
+DRAWN, DRAWN_SLOW, ALL_SLOW = 80, 1, 4  # mutants a notebook
 SECONDS, SECONDS_SLOW = 20, 300  # of CPU, for one fault
 MOST_ACCEPTED = 0.10
 WRONG, DOES_NOT_RUN, SURVIVES = "wrong", "does not run", "survives"
