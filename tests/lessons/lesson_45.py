@@ -8,7 +8,14 @@ import torch.nn as nn
 import torch.nn.functional as F
 from hypothesis import strategies as st
 
-from tests.checking import equal, sdpa, seeded, share_parameters, train_with_adam
+from tests.checking import (
+    equal,
+    mlp,
+    sdpa,
+    seeded,
+    share_parameters,
+    train_with_adam,
+)
 
 # Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {
@@ -66,10 +73,6 @@ EXEMPT = {"heat_map": "draws a figure"}
 
 # Functions held to PyTorch's on drawn inputs stand below.
 angles = st.lists(st.integers(-720, 720), min_size=2, max_size=2)
-
-
-def network_of(D, hidden, last):
-    return nn.Sequential(nn.Linear(D, hidden), nn.ReLU(), nn.Linear(hidden, last))
 
 
 @equal("soft_lookup", "direction", angles=angles)
@@ -183,9 +186,9 @@ def test_recall_attention(lesson, normal, module, n, T, D, d):
 @equal("RecallMean")
 def test_recall_mean(lesson, normal, module, n, T, D, d):
     x = normal(n, T + 1, D)
-    for pair, network in ([nn.Linear(D, d), []], [network_of(D, d, d), [True]]):
+    for pair, network in ([nn.Linear(D, d), []], [mlp(D, d, d), [True]]):
         model = module(lesson.RecallMean(D, 3, d, *network))
-        read = share_parameters(network_of(d + D, d, 3), model.mlp)
+        read = share_parameters(mlp(d + D, d, 3), model.mlp)
         pairs = share_parameters(pair, model.pair)(x[:, :-1])
         yield model(x), read(torch.cat([pairs.sum(1) / T, x[:, -1]], 1))
 

@@ -7,7 +7,14 @@ import torch
 import torch.nn as nn
 from hypothesis import strategies as st
 
-from tests.checking import by_hand, equal, seeded, share_parameters, train_with_adam
+from tests.checking import (
+    by_hand,
+    equal,
+    mlp,
+    seeded,
+    share_parameters,
+    train_with_adam,
+)
 
 # Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {
@@ -64,10 +71,6 @@ ANSWERS = {}
 
 
 # Functions held to PyTorch's on drawn inputs stand below.
-def network_of(D, hidden, last):
-    return nn.Sequential(nn.Linear(D, hidden), nn.ReLU(), nn.Linear(hidden, last))
-
-
 @equal("one_head")
 def test_one_head(lesson, normal, module, B, T, H, d_head):
     D, x = H * d_head, normal(B, T, H * d_head)
@@ -149,12 +152,13 @@ def test_classifiers(lesson, normal, module, B, T, H, d_head, use_pos, causal, d
     coded = x + lesson.positional_encoding(T, D).to(dtype)
     y, hidden = coded if use_pos else x, later if causal else None
     mixed, _ = model.mha(y, y, y, attn_mask=hidden)
-    read = share_parameters(network_of(D, 16, 1), model.mlp)
+    read = share_parameters(mlp(D, 16, 1), model.mlp)
     yield model(x), read(mixed.mean(1)).squeeze(-1)
     yield (model.mha.num_heads, len(model.state_dict())), (H, 8)  # no constant is saved
+    yield lesson.TinyAttnClassifier(True).pe.shape, (8, 16)
     model = module(lesson.TokenMLPClassifier(D, T))
-    token_mlp = share_parameters(network_of(D, 32, D), model.token_mlp)
-    read = share_parameters(network_of(D, 16, 1), model.mlp)
+    token_mlp = share_parameters(mlp(D, 32, D), model.token_mlp)
+    read = share_parameters(mlp(D, 16, 1), model.mlp)
     yield model(x), read(token_mlp(coded).mean(1)).squeeze(-1)
     yield len(model.state_dict()), 8
 
@@ -177,8 +181,8 @@ def test_mirror(lesson, module, n, L, T, seed):
 
 @equal("fit", "train_eval", examples=5)
 def test_training(lesson, n, use_pos, causal, seed):
-    data = (x, y), test = lesson.make_data(seed, n_train=n, n_test=9)
-    theirs = lesson.TinyAttnClassifier(use_pos, causal=causal)  # drawn from `seed`
+    data = (x, y), test = lesson.make_data(seed, 12, 5, n, 9)
+    theirs = lesson.TinyAttnClassifier(use_pos, 12, T=5, causal=causal)  # from `seed`
     loss = nn.BCEWithLogitsLoss()
     train_with_adam(theirs, [0.02] * 3, lambda: loss(theirs(x), y))
     ours, *accuracies = lesson.train_eval(use_pos, seed, data, 3, 0.02, causal)
