@@ -1,167 +1,182 @@
-"""Exercise notebooks: what a check says to the untouched starter, to right
-answers and to wrong ones; that given code is the lesson's; that each lesson
-has its exercises, linked both ways.
+"""What the check of an exercise says: to the starter, to right answers and wrong ones.
 
-What is in form and what is not is in tests/test_exercise_form.py.
+Wrong answers need no list. Each check names usual mistakes and computes what they
+give; and mutants of the worked answer are wrong, or shown to be equal to it.
 """
 
 import ast
+import copy
 import io
 import re
+import signal
 from contextlib import redirect_stdout
+from unittest.mock import patch
 
-import nbformat
 import pytest
+import torch
 
-from exercise_form import exercises_of
-from lesson_code import EXERCISES, LESSON_FILES, lesson_path, load_lesson
-from wrong_answers import all_answers
+from tools.faults import Notebook
+from tools.form import exercises_of
+from tools.mutants import mutants
+from tools.notebooks import EXERCISE_NAMES, LESSON_NAMES, data_of, load, path_of, read
 
 JUDGE = ("Between", "show", "differs", "outcome", "judge")
-NUMBERS = [path.name[:2] for path in LESSON_FILES]
-MIN_WRONG_ANSWERS = 3
-# Checks of these train a model, which takes seconds.
-TRAINING = {
-    "deep_accuracy",
-    "fixed_positions_vit",
-    "linear_accuracy",
-    "mean_readout",
-    "off_grid_accuracies",
-    "order_accuracy",
-    "rival_accuracies",
-    "scaled_accuracy",
-}
+SECONDS = 10  # of CPU, for one mutant
+WRONG_KINDS = ["'words'", "torch.zeros(2, 3, 1)", "[]", "float('nan')"]
 
 every_exercise = pytest.mark.parametrize(
-    "notebook, name",
-    [
-        (path.stem, exercise.starter)
-        for path in EXERCISES
-        for exercise in exercises_of(nbformat.read(path, as_version=4))
-    ],
+    "name, starter",
+    [(n, e.starter) for n in EXERCISE_NAMES for e in exercises_of(read(path_of(n)))],
 )
 
 
-def verdict(notebook, name, code=None):
-    """What the check of exercise `name` prints, as one line.
+def verdict(name, starter, code="", function=""):
+    """Return in one line what a check prints about an answer.
 
-    code: an answer, which sees all that the notebook imports and defines;
-    by default the untouched starter.
+    code: defines `function`, by default the starter's; it sees what the notebook
+    imports and defines.
     """
-    namespace = dict(vars(load_lesson(notebook)))
-    if code:
-        exec(code, namespace)
+    namespace = dict(vars(load(name)))
+    exec(code, namespace)
     with redirect_stdout(io.StringIO()) as printed:
-        namespace[f"check_{name}"](namespace[name])
+        namespace[f"check_{starter}"](namespace[function or starter])
     return " ".join(printed.getvalue().split())
 
 
-def rows(kind):
-    """Parametrise with every answer of a kind, "WRONG" or "RIGHT"."""
-    found = [
-        pytest.param(
-            notebook,
-            name,
-            row,
-            id=f"{notebook}: {name}, {number}",
-            marks=[pytest.mark.slow] if name in TRAINING else [],
-        )
-        for number, (notebook, name, row) in enumerate(all_answers(kind))
-    ]
-    return pytest.mark.parametrize("notebook, name, row", found)
+def handed_to_judge(name, starter, answer=None):
+    """Return the arguments with which a check of an answer calls `judge`."""
+    check, calls = getattr(load(name), f"check_{starter}"), []
+    with patch.dict(check.__globals__, judge=lambda *given: calls.append(given)):
+        check(answer or getattr(load(name), starter))
+    return calls[0]
+
+
+def middle(value):
+    """Return a result with the middle of each range in place of the range."""
+    if isinstance(value, tuple):
+        return tuple(map(middle, value))
+    return (value.low + value.high) / 2 if hasattr(value, "low") else value
 
 
 @every_exercise
-def test_an_untouched_starter_is_not_attempted(notebook, name):
-    text = verdict(notebook, name)
+def test_an_untouched_starter_is_not_attempted(name, starter):
+    text = verdict(name, starter)
     assert re.fullmatch(r"Exercise \d+: not attempted yet; [^:]*", text)
 
 
-@rows("RIGHT")
-def test_a_right_answer_is_accepted(notebook, name, row):
-    assert re.match(r"Exercise \d+: right\. ", verdict(notebook, name, row))
-
-
-@rows("WRONG")
-def test_a_wrong_answer_is_named(notebook, name, row):
-    mistake, code = row
-    text = verdict(notebook, name, code)
-    assert re.match(r"Exercise \d+: wrong\. given: ", text), text
-    assert mistake in text.partition(" mistake: ")[2], text
+@every_exercise
+def test_another_right_answer_is_accepted(name, starter):
+    code = data_of(name[:2])["ANSWERS"][name]
+    assert f"def {starter}(" in code
+    assert re.match(r"Exercise \d+: right\. ", verdict(name, starter, code))
 
 
 @every_exercise
-def test_an_answer_that_raises_is_wrong_and_the_error_is_told(notebook, name):
-    code = f"def {name}(*inputs):\n    raise ValueError('lost at sea')"
-    assert "an error, ValueError: lost at sea" in verdict(notebook, name, code)
+def test_each_mistake_is_named(name, starter):
+    number, _, cases, expected, mistakes, sure = handed_to_judge(name, starter)
+    assert len(mistakes) >= 3
+    for words, mistake in mistakes.items():
+        with redirect_stdout(io.StringIO()) as printed:
+            load(name).judge(
+                number,
+                lambda *inputs, f=mistake: middle(f(*inputs)),
+                *(cases, expected, mistakes, sure),
+            )
+        text = " ".join(printed.getvalue().split())
+        assert f"Exercise {number}: wrong." in text
+        assert text.endswith(f" mistake: {' '.join(words.split())}")
 
 
 @every_exercise
-@pytest.mark.parametrize(
-    "value", ["'words'", "torch.zeros(2, 3, 1)", "[]", "float('nan')"]
-)
-def test_an_answer_of_a_wrong_kind_is_wrong(notebook, name, value):
-    text = verdict(notebook, name, f"def {name}(*inputs):\n    return {value}")
-    assert re.match(r"Exercise \d+: wrong\.", text), text
+@pytest.mark.parametrize("value", WRONG_KINDS)
+def test_an_answer_of_a_wrong_kind_is_wrong(name, starter, value):
+    code = f"def {starter}(*inputs):\n    return {value}"
+    assert re.match(r"Exercise \d+: wrong\.", verdict(name, starter, code))
 
 
 @every_exercise
-def test_enough_answers_are_planted(notebook, name):
-    wrong = {row for n, s, row in all_answers("WRONG") if (n, s) == (notebook, name)}
-    named = {words for words, _ in wrong if words != "none of the usual ones"}
-    enough = f"{MIN_WRONG_ANSWERS} wrong answers in tests/wrong_answers/"
-    assert len(named) >= MIN_WRONG_ANSWERS, f"{name}: fewer than {enough}"
-    assert [row for n, s, row in all_answers("RIGHT") if (n, s) == (notebook, name)]
+def test_an_error_in_an_answer_is_told(name, starter):
+    code = f"def {starter}(*inputs):\n    raise ValueError('lost at sea')"
+    assert "an error, ValueError: lost at sea" in verdict(name, starter, code)
 
 
-def test_no_answer_is_planted_for_an_exercise_that_is_gone():
-    known = {
-        (path.stem, exercise.starter)
-        for path in EXERCISES
-        for exercise in exercises_of(nbformat.read(path, as_version=4))
-    }
-    planted = {row[:2] for kind in ("WRONG", "RIGHT") for row in all_answers(kind)}
-    assert planted == known
+def worked_answers():
+    """Return (name, starter, cell) of every worked answer that trains nothing."""
+    for name in EXERCISE_NAMES:
+        notebook = Notebook(name)
+        for cell, trains in zip(notebook.cells, notebook.trains, strict=True):
+            found = re.search(r"^def worked_(\w+)", cell.source, re.MULTILINE)
+            if found and not trains:
+                yield pytest.param(name, found[1], cell, id=f"{name}-{found[1]}")
 
 
-def definitions(path):
-    """The source of each function and class of a notebook, without comments."""
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "code":
-            for node in ast.parse(cell.source).body:
-                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                    found[node.name] = ast.unparse(node)
-    return found
+def redrawn(inputs):
+    """Return a case's inputs with other numbers in their tensors and modules."""
+    inputs = copy.deepcopy(inputs)
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        for value in inputs:
+            if isinstance(value, torch.nn.Module):
+                for parameter in value.parameters():
+                    parameter.normal_()
+            elif isinstance(value, torch.Tensor) and value.is_floating_point():
+                value.normal_()
+    return inputs
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no time limit here")
+@pytest.mark.parametrize("name, starter, cell", list(worked_answers()))
+def test_mutants_of_the_worked_answer_are_wrong(name, starter, cell):
+    lesson, function = load(name), f"worked_{starter}"
+    _, right, cases, *_ = handed_to_judge(name, starter, getattr(lesson, function))
+    tree = ast.parse(cell.source)
+    tree.body = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    signal.signal(signal.SIGPROF, raise_timeout)
+    for mutant in mutants(cell.id, ast.unparse(tree)):
+        namespace = dict(vars(lesson))
+        exec(mutant.source, namespace)
+        _, answer, *_ = handed_to_judge(name, starter, namespace[function])
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        if not any(lesson.differs(lesson.outcome(answer, c[1]), c[2]) for c in cases):
+            for _, inputs, _ in cases:  # judged right, so it must be equal
+                ours = lesson.outcome(answer, redrawn(inputs))
+                theirs = lesson.outcome(right, redrawn(inputs))
+                assert not lesson.differs(ours, theirs), mutant.identity
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def raise_timeout(*_):
+    raise TimeoutError("no end")
+
+
+def definitions(name):
+    """Return the code of each function and class of a notebook, without comments."""
+    return {n: ast.unparse(node) for n, node in Notebook(name).definitions.items()}
+
+
+@pytest.mark.parametrize("number", LESSON_NAMES)
 def test_given_code_is_the_lessons(number):
-    lesson = definitions(lesson_path(number))
-    exercises = definitions(lesson_path(f"{number}-exercises"))
+    lesson, exercises = definitions(number), definitions(f"{number}-exercises")
     shared = lesson.keys() & exercises.keys()
     assert shared
     assert {n: exercises[n] for n in shared} == {n: lesson[n] for n in shared}
 
 
 def test_every_notebook_judges_alike():
-    first = definitions(EXERCISES[0])
-    for path in EXERCISES:
-        here = definitions(path)
-        assert {n: here[n] for n in JUDGE} == {n: first[n] for n in JUDGE}, path.name
+    first, *others = map(definitions, EXERCISE_NAMES)
+    for other in others:
+        assert {n: other[n] for n in JUDGE} == {n: first[n] for n in JUDGE}
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", LESSON_NAMES)
 def test_lesson_and_exercises_link_to_each_other(number):
-    """The lesson lists each exercise, by its title and address, in order."""
-    lesson, exercises = lesson_path(number), lesson_path(f"{number}-exercises")
-    notebook = nbformat.read(exercises, as_version=4)
+    lesson, exercises = path_of(number), path_of(f"{number}-exercises")
+    notebook = read(exercises)
     assert f"]({lesson.name})" in notebook.cells[0].source
     section = next(
         cell.source
-        for cell in nbformat.read(lesson, as_version=4).cells
+        for cell in read(lesson).cells
         if cell.source.startswith("## Exercises")
     )
     links = re.findall(rf"^(\d+)\. \[(.+?)\]\({exercises.name}#\1-", section, re.M)
-    expected = [(str(e.number), e.title) for e in exercises_of(notebook)]
-    assert links == expected
+    assert links == [(str(e.number), e.title) for e in exercises_of(notebook)]

@@ -55,7 +55,7 @@ def pattern_of(label: str, low: float, high: float, spread=None) -> tuple[str, s
     if "#" in label:
         before, after = map(either, label.split("#"))
         whole = "|".join(map(str, range(low, high + 1)))
-        return rf"({before})(?:{whole})({after})", rf"\1{low} to {high}\2"
+        return rf"({before})(?:{whole})({after})", rf"\g<1>{low} to {high}\2"
     line = rf"(?<!\w)({either(label)}) = {tenths(low, high)}%"
     if spread is not None:
         line += rf"  \(\+/- {tenths(0, spread)}%\)"

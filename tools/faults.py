@@ -1,0 +1,330 @@
+"""Plant faults in a notebook, one at a time; each must be found wrong.
+
+    python -m tools faults 46           all mutants of Lesson 46, and its listed faults
+    python -m tools faults 46 --drawn   those that `make test` tries
+
+The notebook's cells run once, in one process, and must print what is stored (digits by
+the bands, as for nbval). Before a cell that is to be changed the process forks, and the
+child goes on with the changed cell. A fault is "wrong" where a cell prints otherwise or
+an assertion fails; any other error, or no end, is "does not run", and says nothing
+about the checks. What survives is put to the drawn inputs of tests/lessons.
+
+A mutant runs until a training cell that comes after the first cell that uses what the
+mutant changes. Where the first use is itself training, the mutant is slow; of slow ones
+only a few are drawn. After its last fork the process runs on to the next training cell:
+what a slow mutant trains beyond is held to what is stored by nbval.
+"""
+
+import argparse
+import ast
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+from tools.bands import sanitize
+from tools.mutants import mutants
+from tools.notebooks import (
+    CHECKS,
+    data_of,
+    definitions_of,
+    display_name,
+    find,
+    name_of,
+    path_of,
+    printed,
+    read,
+)
+
+DRAWN, DRAWN_SLOW, ALL_SLOW = 60, 2, 6  # mutants a notebook
+SECONDS, SECONDS_SLOW = 20, 300  # of CPU, for one fault
+MOST_ACCEPTED = 0.10
+WRONG, DOES_NOT_RUN, SURVIVES = "wrong", "does not run", "survives"
+BY_DRAWN_INPUTS = "wrong, by drawn inputs"
+DEFINITIONS = ast.FunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A changed cell, and what became of it.
+
+    owner: the definition that a mutant changes; caught_by: the cell that must find a
+    listed fault; verdict and where: filled in when it has been tried.
+    """
+
+    identity: str
+    cell: str
+    source: str
+    owner: str = ""
+    caught_by: str = ""
+    verdict: str = ""
+    where: str = ""
+
+
+class Notebook:
+    """A notebook's code cells, and which definitions each of them uses."""
+
+    def __init__(self, name: str):
+        self.name, self.notebook = name, read(path_of(name))
+        self.cells = [c for c in self.notebook.cells if c.cell_type == "code"]
+        self.index = {cell.id: number for number, cell in enumerate(self.cells)}
+        nodes = [ast.parse(cell.source).body for cell in self.cells]
+        self.definitions = {
+            n.name: n for body in nodes for n in body if isinstance(n, DEFINITIONS)
+        }
+        self.uses, self.trains = [], []
+        for body in nodes:
+            statements = [node for node in body if not isinstance(node, DEFINITIONS)]
+            self.uses.append(self.definitions_used(statements))
+            run = statements + [self.definitions[name] for name in self.uses[-1]]
+            self.trains.append(any(".step(" in ast.unparse(node) for node in run))
+
+    def definitions_used(self, nodes: list[ast.AST]) -> set[str]:
+        """Return the functions and classes that code uses, directly or not."""
+        found, todo = set(), list(nodes)
+        while todo:
+            names = {getattr(node, "id", "") for node in ast.walk(todo.pop())}
+            new = (names & self.definitions.keys()) - found
+            todo += [self.definitions[name] for name in new]
+            found |= new
+        return found
+
+    def cells_of(self, fault: Fault) -> range:
+        """Return the numbers of the cells that a fault runs."""
+        first = self.index[fault.cell]
+        if fault.caught_by:
+            return range(first, self.index[fault.caught_by] + 1)
+        after = range(first, len(self.cells))
+        use = next((n for n in after if fault.owner in {"", *self.uses[n]}), first)
+        ends = (n for n in after if n > use and self.trains[n])
+        return range(first, next(ends, len(self.cells)))
+
+    def is_slow(self, fault: Fault) -> bool:
+        """Say whether a fault runs a training cell."""
+        return any(self.trains[n] for n in self.cells_of(fault))
+
+    def stands_before_training(self, fault: Fault) -> bool:
+        """Say whether no training cell stands before the fault."""
+        return not any(self.trains[: self.index[fault.cell]])
+
+    def run(self, number: int, namespace: dict, source: str = "") -> str:
+        """Run a cell, or another source in its place; return "" or what is wrong."""
+        cell, out = self.cells[number], io.StringIO()
+        try:
+            tree = ast.parse(source or cell.source)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            with contextlib.redirect_stdout(out):
+                exec(compile(tree, cell.id, "exec"), namespace)
+                if last:  # its value is shown, as in a notebook
+                    expression = compile(ast.Expression(last.value), cell.id, "eval")
+                    value = eval(expression, namespace)
+                    print("" if value is None else repr(value), end="")
+        except AssertionError:
+            return WRONG
+        except Exception:
+            return DOES_NOT_RUN
+        shown = [o for o in cell.outputs if o.output_type != "display_data"]
+        equal = sanitize(out.getvalue()) == sanitize(printed({"outputs": shown}))
+        return "" if equal else WRONG
+
+    def try_all(self, faults: list[Fault]) -> list[Fault]:
+        """Return the faults with their verdicts; `SystemExit` if the control fails."""
+        namespace, tried = {"__name__": "__main__"}, []
+        last = max((self.index[fault.cell] for fault in faults), default=-1)
+        for number, cell in enumerate(self.cells):
+            if number > last and self.trains[number]:
+                break
+            here = [fault for fault in faults if fault.cell == cell.id]
+            tried += [self.fork(fault, namespace) for fault in here]
+            if problem := self.run(number, namespace):
+                raise SystemExit(f"{self.name}: {cell.id}: {problem} without any fault")
+        return tried
+
+    def fork(self, fault: Fault, namespace: dict) -> Fault:
+        """Return a fault with the verdict that a child process comes to."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            seconds = SECONDS_SLOW if self.is_slow(fault) else SECONDS
+            signal.setitimer(signal.ITIMER_PROF, seconds)  # ends the child
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+            try:
+                os.write(writer, json.dumps(self.verdict(fault, namespace)).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with open(reader, "rb") as pipe:
+            answer = pipe.read()
+        os.waitpid(child, 0)
+        verdict, where = json.loads(answer or f'["{DOES_NOT_RUN}", "no end"]')
+        return replace(fault, verdict=verdict, where=where)
+
+    def verdict(self, fault: Fault, namespace: dict) -> tuple[str, str]:
+        """Return what becomes of a fault, and the cell or the check that finds it."""
+        for number in self.cells_of(fault):
+            source = fault.source if self.cells[number].id == fault.cell else ""
+            if problem := self.run(number, namespace, source):
+                return problem, self.cells[number].id
+        difference = fault.owner and self.difference(fault)
+        return (BY_DRAWN_INPUTS, difference) if difference else (SURVIVES, "")
+
+    def difference(self, fault: Fault) -> str:
+        """Return what drawn inputs find wrong with a mutant of a function, or ""."""
+        from tests.checking import first_difference
+
+        self.cells[self.index[fault.cell]].source = fault.source
+        lesson = SimpleNamespace(**definitions_of(self.notebook, self.name))
+        return first_difference(self.name, lesson, self.users_of(fault.owner))
+
+    def users_of(self, owner: str) -> set[str]:
+        """Return a definition and those that use it."""
+        nodes = self.definitions.items()
+        return {owner} | {n for n, d in nodes if owner in self.definitions_used([d])}
+
+    def is_held(self, fault: Fault) -> bool:
+        """Say whether drawn inputs are there for what a mutant changes."""
+        from tests.checking import checks_of
+
+        users = self.users_of(fault.owner)
+        return any(users.intersection(c.functions) for c in checks_of(self.name))
+
+
+def in_drawn_order(notebook: Notebook, faults: list[Fault]) -> list[Fault]:
+    """Return faults in an order that follows from a hash of the notebook's code."""
+    code = "\n".join(cell.source for cell in notebook.cells)
+
+    def digest(fault):
+        return hashlib.sha256((code + fault.identity).encode()).digest()
+
+    return sorted(faults, key=digest)
+
+
+def mutants_of(notebook: Notebook) -> list[Fault]:
+    """Return all mutants of a lesson's cells, in drawn order."""
+    found = [
+        Fault(mutant.identity, mutant.cell, mutant.source, mutant.owner)
+        for cell in notebook.cells
+        for mutant in mutants(cell.id, cell.source)
+    ]
+    return in_drawn_order(notebook, found)
+
+
+def rows_of(text: str) -> list[str]:
+    """Return the lines of a table; a line that begins with spaces goes on."""
+    return re.sub(r"\n +", " ", text.strip("\n")).splitlines()
+
+
+def listed_faults(notebook: Notebook) -> list[Fault]:
+    """Return the faults of FAULTS, one a row: cell || old || new || caught by.
+
+    Without the last, the cell itself must catch it; \\n stands for a new line.
+    Errors: `SystemExit`, with file and line, for a row that is stale.
+    """
+    number, found = notebook.name[:2], []
+    for row in rows_of(data_of(number).get("FAULTS", {}).get(notebook.name, "")):
+        parts = [part.strip().replace("\\n", "\n") for part in row.split("||")]
+        cell, old, new, caught_by = [*parts, parts[0]][:4]
+        sources = {c.id: c.source for c in notebook.cells}
+        count = sources.get(cell, "").count(old)
+        if count != 1 or caught_by not in sources:
+            file = CHECKS / f"lesson_{number}.py"
+            lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+            line = next(n for n, text in lines if text and row.startswith(text))
+            problem = f"no longer fits its cell ({count} times in {cell!r}): {row}"
+            raise SystemExit(f"{display_name(file)}, line {line}: {problem}")
+        found.append(Fault(row, cell, sources[cell].replace(old, new), "", caught_by))
+    return found
+
+
+def problems_of(notebook: Notebook, few: bool) -> list[str]:
+    """Try listed faults and mutants, print the score; return what is not as it should.
+
+    few: of listed faults those that are found before training, of mutants some.
+    """
+    listed, every = listed_faults(notebook), []
+    if "-" not in notebook.name:
+        every = mutants_of(notebook)
+    slow = [f for f in every if notebook.is_slow(f)]
+    fast = [f for f in every if not notebook.is_slow(f)]
+    if few:
+        before = notebook.stands_before_training
+        listed = [f for f in listed if before(f) and not notebook.is_slow(f)]
+        chosen = [f for f in fast if before(f)][:DRAWN]
+        chosen += [f for f in slow if before(f)][:DRAWN_SLOW]
+    else:
+        chosen = fast + slow[:ALL_SLOW]
+    tried = notebook.try_all(listed + chosen)
+    problems = [
+        f"not found: {fault.identity}: {fault.verdict} {fault.where}"
+        for fault in tried
+        if fault.caught_by and (fault.verdict, fault.where) != (WRONG, fault.caught_by)
+    ]
+    print(f"{notebook.name}: {len(listed)} listed faults, {len(problems)} not found")
+    if every:
+        tried = [fault for fault in tried if not fault.caught_by]
+        known = {fault.identity for fault in every}
+        problems += problems_of_mutants(notebook, tried, known, few)
+    return problems
+
+
+def problems_of_mutants(notebook, tried, known, few) -> list[str]:
+    """Print the score of a lesson; return a line for each mutant without excuse.
+
+    tried: mutants with their verdicts; known: the identities of all.
+    """
+    accepted = {
+        row: reason
+        for reason, rows in data_of(notebook.name).get("ACCEPTED", {}).items()
+        for row in rows_of(rows)
+    }
+    verdicts = Counter(fault.verdict for fault in tried)
+    survivors = {fault.identity for fault in tried if fault.verdict == SURVIVES}
+    reasons = Counter(accepted[identity] for identity in survivors & accepted.keys())
+    found = verdicts[WRONG] + verdicts[BY_DRAWN_INPUTS]
+    unaccepted = survivors - accepted.keys()
+    base = max(1, found + len(unaccepted))
+    print(
+        f"{notebook.name}: {verdicts[WRONG]} of {len(tried)} mutants wrong, "
+        f"{verdicts[BY_DRAWN_INPUTS]} by drawn inputs, {verdicts[DOES_NOT_RUN]} do not "
+        f"run, {len(unaccepted)} survive, {reasons.total()} more are accepted: score "
+        f"{found / base:.1%}, of the notebook alone {verdicts[WRONG] / base:.1%}"
+    )
+    for reason, number in sorted(reasons.items()):
+        print(f"{notebook.name}: {number} accepted: {reason}")
+    problems = [f"survives: {identity}" for identity in sorted(unaccepted)]
+    problems += [f"accepted, but gone: {row}" for row in accepted.keys() - known]
+    for fault in tried:
+        reason = accepted.get(fault.identity, "")
+        if reason and fault.verdict != SURVIVES:
+            problems.append(f"accepted, but {fault.verdict}: {fault.identity}")
+        if reason.startswith("equal") and not notebook.is_held(fault):
+            problems.append(f"equal, but not by drawn inputs: {fault.identity}")
+    if not few and reasons.total() > MOST_ACCEPTED * (found + len(survivors)):
+        problems.append(
+            f"{reasons.total()} are accepted, more than {MOST_ACCEPTED:.0%}"
+        )
+    return problems
+
+
+def main(arguments: list[str]) -> int:
+    """Try the faults of the notebooks named, or of all; 1 if one is not found."""
+    parser = argparse.ArgumentParser(prog="python -m tools faults")
+    parser.add_argument("lesson", nargs="*", help="46, 46-ex ...; all by default")
+    parser.add_argument("--drawn", action="store_true", help="few, as in `make test`")
+    options = parser.parse_args(arguments)
+    if not hasattr(os, "fork"):
+        raise SystemExit("faults are planted by forking, which this system cannot do")
+    os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    problems = []
+    for path in find(options.lesson):
+        found = problems_of(Notebook(name_of(path)), options.drawn)
+        problems += [f"{name_of(path)}: {problem}" for problem in found]
+    print(*problems, sep="\n")
+    return 1 if problems else 0
