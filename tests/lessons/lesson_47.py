@@ -65,7 +65,7 @@ BANDS = {
 
 # Numbers of the prose that no output shows, and why they may stand there.
 NUMBERS = {
-    "four times": "a size: twice as many patches down and across make four times the tokens",
+    "four times": "a size: twice as many patches each way make four times the tokens",
     "0.8": "a size: 0.8 lr, where the warm-up of OneCycleLR leads in the lesson's fit",
 }
 
