@@ -4,8 +4,8 @@ A slip drops a term, a call, an argument or a statement, swaps two neighbours, t
 another axis, another operator, a number next to the right one, or a name that looks
 like the right one. Left out is what cannot be wrong, only otherwise: figures, what is
 printed and asserted about a result, seeds, the numbers of an example outside of
-functions (its sizes, its tensors), and what is the same by definition
-(the order of two dimensions in `transpose`, of a difference in `abs`).
+functions (its sizes, its tensors), and what is the same by definition, such as the
+order of the two dimensions in `transpose`.
 """
 
 import ast
@@ -30,24 +30,31 @@ MODULE_FUNCTION = re.compile(r"(torch|F|nn|math|copy)[.\w]+")
 WITHOUT_RESULT = {"print", "report", "report_runs", "compare", "item"}
 SEEDS = {"manual_seed", "set_num_threads"}
 EXAMPLES = {"randn", "rand", "randint", "randperm", "tensor", "linspace", "range"}
+SYMMETRIC = {"transpose", "equal", "allclose", "assert_close"}
+TIES = [{ast.Lt, ast.LtE}, {ast.Gt, ast.GtE}]  # the same but for equal numbers
 NUMBERS = ast.Constant | ast.Tuple | ast.Load | ast.Store
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One mutant of one cell.
+class Fault:
+    """A changed cell, and what became of it.
 
-    identity: "cell: old -> new", the least code that stands once in the cell;
-    source: all of the cell's code; owner: the function or class that is changed, or "".
+    identity: of a mutant "cell: old -> new", the least code that stands once in the
+    cell; source: all of the cell's code; owner: the function or class that a mutant
+    changes, if any; caught_by: the cell that must find a listed fault; verdict, where:
+    filled in when it has been tried.
     """
 
     identity: str
     cell: str
     source: str
-    owner: str
+    owner: str = ""
+    caught_by: str = ""
+    verdict: str = ""
+    where: str = ""
 
 
-def mutants(cell: str, source: str) -> Iterator[Mutant]:
+def mutants(cell: str, source: str) -> Iterator[Fault]:
     """Return every mutant of a cell's code, each once; none of a figure."""
     if "plt." in source:
         return
@@ -66,11 +73,12 @@ def mutants(cell: str, source: str) -> Iterator[Mutant]:
                 with put_in_place(node, new):
                     code, identity = ast.unparse(tree), f"{old} -> {headline(around)}"
                 if code not in seen:
-                    identity += " (again)" * (identity in identities)
+                    while identity in identities:
+                        identity += " (again)"
                     seen.add(code)
                     identities.add(identity)
                     owner = getattr(top, "name", "")
-                    yield Mutant(f"{cell}: {identity}", cell, code, owner)
+                    yield Fault(f"{cell}: {identity}", cell, code, owner)
 
 
 @contextmanager
@@ -91,9 +99,10 @@ def headline(node: ast.AST) -> str:
 
 def smallest_that_stands_once(node: ast.AST, whole: str) -> ast.AST:
     """Return the node, or what is around it, up to the statement."""
-    while whole.count(headline(node)) > 1 and not isinstance(node, ast.stmt):
-        node = node.parent
-    return node
+    for around in parents(node):
+        word = rf"(?<![\w.]){re.escape(headline(around))}(?![\w.])"
+        if isinstance(around, ast.stmt) or len(re.findall(word, whole)) == 1:
+            return around
 
 
 def name_of(node: ast.AST) -> str:
@@ -142,12 +151,13 @@ def variants(node: ast.AST, names: set[str]) -> Iterator[ast.AST]:
             yield left
             if not isinstance(operator, ast.Div | ast.Pow | ast.MatMult):
                 yield right
-            distance = name_of(node.parent) in ("abs", "square")
-            if not isinstance(operator, ast.Add | ast.Mult) and not distance:
+            if not isinstance(operator, ast.Add | ast.Mult) and not is_distance(node):
                 yield with_fields(node, left=right, right=left)
             yield from (with_fields(node, op=other) for other in others(operator))
-        case ast.Compare(ops=[operator]):
-            yield from (with_fields(node, ops=[other]) for other in others(operator))
+        case ast.Compare(ops=[operator], comparators=[limit]):
+            for other in others(operator):
+                if not (is_float(limit) and {type(operator), type(other)} in TIES):
+                    yield with_fields(node, ops=[other])
         case ast.UnaryOp(op=operator, operand=operand):
             yield operand
             if isinstance(operand, ast.Constant):
@@ -178,6 +188,18 @@ def variants(node: ast.AST, names: set[str]) -> Iterator[ast.AST]:
                 yield ast.Pass()
 
 
+def is_distance(node: ast.AST) -> bool:
+    """Say whether a difference is taken without its sign: (a - b)[1:].abs()."""
+    while isinstance(node.parent, ast.Subscript):
+        node = node.parent
+    return name_of(node.parent) in ("abs", "square", "norm")
+
+
+def is_float(node: ast.AST) -> bool:
+    """Say whether a node is a number such as 0.5."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
 def others(operator: ast.AST) -> list[ast.AST]:
     """Return the operators that a slip takes for this one."""
     return [getattr(ast, name)() for name in OTHERS.get(type(operator).__name__, [])]
@@ -203,7 +225,7 @@ def call_variants(node: ast.Call) -> Iterator[ast.AST]:
     if name in ("tril", "triu") and not arguments:
         yield from (with_fields(node, args=[ast.Constant(k)]) for k in (1, -1))
     sizes = name[:1].isupper() and is_example(node)
-    if name not in ("transpose", "equal") and not sizes:
+    if name not in SYMMETRIC and not sizes:
         yield from (with_fields(node, args=swap) for swap in swaps(arguments))
     if len(arguments) > 1:
         yield with_fields(node, args=arguments[:-1])

@@ -90,7 +90,30 @@ linear-answer || [nn.Linear(D, D) for || [make_block("plain", D) for
 }
 
 # Mutants that survive, by the reason why they may.
-ACCEPTED = {}
+ACCEPTED = {
+    "equal on drawn inputs": r"""
+jacobian: z > 0 -> *; jacobian: (z > 0).to(z.dtype).unsqueeze -> *
+backward: inputs, masks = *; backward: z > 0 -> *; residual-jacobian: *
+batch-norm: x.var(*; batch-norm: (x.mean(*; batch-norm: mean = *
+spirals: 2 * math.pi * turn + math.pi * y -> *; models: -1 -> 1
+gradient-norms: y.double() -> y; difference-part: inputs*
+difference-part: y.double() -> y
+""",
+    "arbitrary: an option, an index, an order or a size that changes no result": r"""
+product: 100 -> *; product: def make_linears(*; residual-size: *; batch-norm-parity: *
+running: *; batch-eval: (bn, bn_torch) -> *; batch-eval: bn(x).detach() -> *
+layer-norm: ln_torch*; coupling: *; spirals: 0 -> 1; start-loss: *
+gradients-after: 0.1 < *; difference-part: datasets*; stuck: 1 -> 0
+he-results: 0.1 < *
+""",
+    "to cure in the lesson: nothing shows that all parameters are redrawn": r"""
+jacobian: randomize_*; residual-parity: randomize_*; layer-norm: randomize_*
+""",
+    "to cure in the lesson: what it prints would be the same": r"""
+batch-norm: len(x)*; batch-norm-parity: 0.001*; batch-eval: *; layer-norm: 0.001*
+gradients-after: *; stuck: *
+""",
+}
 
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {

@@ -91,7 +91,26 @@ order-check || (attend(x[p]), attend(x)[p]) || (attend(x[p]), attend(x)) || orde
 }
 
 # Mutants that survive, by the reason why they may.
-ACCEPTED = {}
+ACCEPTED = {
+    "equal on drawn inputs": r"""
+attention: q.shape -> k.shape; projections-parity: W_q.shape*; scale-table: *
+empty-row: torch.allclose(row, v.mean(dim=0), atol=1e-05) -> *
+empty-row: v.mean(dim=0) -> *; empty-row: 1e-05 -> *; recall-data: F.one_hot(*
+recall-data: torch.rand(*; recall-proof: items[*; recall-proof: logits*
+recall-outer: x[*; explain-asked: weights.squeeze(1).argmax(dim=-1) -> *
+explain-other: *; explain-self: weights.argmax(dim=-1) -> *
+""",
+    "arbitrary: an option, an index, an order or a size that changes no result": r"""
+soft-lookup: 1.0 -> 10.0; parity-weights: *; projections-parity: mha(*; causal: *
+leak-test: (W_q, W_k, W_v) -> *; padding: 3*; recall-data: (x, y, asked) -> *
+recall-data: 0 -> 1; recall-proof: *; recall-outer: for _, (x, y, _) in datasets -> *
+explain-asked: (_, (x, _, asked)) -> *; explain-erase: share*; explain-self: *
+""",
+    "to cure in the lesson: what it prints would be the same": r"""
+padding: *; conventions: *; polarity: *; causal-flag: *; empty-row: *
+empty-gradient: *; order: *; explain-trained: *; explain-erase: *
+""",
+}
 
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
