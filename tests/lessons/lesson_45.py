@@ -244,7 +244,7 @@ def test_recall_data(lesson, n, d, T, B, seed):
     ours = lesson.make_recall_dataset(n, T + 3, seeded(seed), T, d)
     yield ours, (x, items[row, asked], asked)
     generator = seeded(seed)
-    draws = [lesson.make_recall_dataset(m, 9, generator) for m in (n, B)]
+    draws = [lesson.make_recall_dataset(m, 9, generator, 8, 16) for m in (n, B)]
     yield lesson.make_data(seed, 9, n, B), draws
     shapes = [x.shape for x, *_ in lesson.make_data(seed)]
     yield shapes, [(2000, 9, 32), (4000, 9, 32)]

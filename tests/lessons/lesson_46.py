@@ -210,7 +210,7 @@ def test_what_moves(lesson, normal, n, D):
     tokens = normal(n + 1, D).detach()
     before, change = tokens.clone(), (2 * tokens[0] + 1) / (n + 1)
     yield lesson.others_move(AddMean(), tokens), change.abs().max()
-    yield lesson.train_eval_gap(AddMean(), tokens), tokens.mean(0).abs().max()
+    yield lesson.train_eval_gap(AddMean().eval(), tokens), tokens.mean(0).abs().max()
     yield tokens, before
 
 
@@ -235,7 +235,7 @@ def test_order_data(lesson, n, B, T, D, noise, seed):
     yield ours, (x, y)
     generator = seeded(seed)
     two = torch.randn(2, D, generator=generator)
-    draws = [lesson.make_order_dataset(m, *two, T + 1, generator) for m in (n, B)]
+    draws = [lesson.make_order_dataset(m, *two, T + 1, generator, 0.1) for m in (n, B)]
     yield lesson.make_data(seed, D, T + 1, n, B), draws
     yield [x.shape for x, _ in lesson.make_data(seed)], [(400, 8, 16), (2000, 8, 16)]
 
@@ -250,7 +250,8 @@ def test_classifiers(lesson, normal, module, B, T, H, d_head, use_pos, causal, d
     read = share_parameters(mlp(D, 16, 1), model.mlp)
     yield model(x), read(mixed.mean(1)).squeeze(-1)
     yield (model.mha.num_heads, len(model.state_dict())), (H, 8)  # no constant is saved
-    yield lesson.TinyAttnClassifier(True).pe.shape, (8, 16)
+    default = lesson.TinyAttnClassifier(True)
+    yield (default.pe.shape, default.mask is None), ((8, 16), True)
     model = module(lesson.TokenMLPClassifier(D, T))
     token_mlp = share_parameters(mlp(D, 32, D), model.token_mlp)
     read = share_parameters(mlp(D, 16, 1), model.mlp)
@@ -280,6 +281,7 @@ def test_training(lesson, n, use_pos, causal, seed):
     theirs = lesson.TinyAttnClassifier(use_pos, 12, T=5, causal=causal)  # from `seed`
     loss = nn.BCEWithLogitsLoss()
     train_with_adam(theirs, [0.02] * 3, lambda: loss(theirs(x), y))
-    ours, *accuracies = lesson.train_eval(use_pos, seed, data, 3, 0.02, causal)
+    options = [3, 0.02, True] if causal else [3, 0.02]
+    ours, *accuracies = lesson.train_eval(use_pos, seed, data, *options)
     yield ours.state_dict(), theirs.state_dict()
     yield accuracies, [lesson.accuracy(theirs, x, y), lesson.accuracy(theirs, *test)]

@@ -342,7 +342,7 @@ def test_quadrants(lesson, n, P, B, noise, seed):
     yield new, mass.argmax(-1)
     yield new.sort(0).values, torch.arange(4).unsqueeze(1).expand(4, n)
     generator, make = seeded(seed), lesson.make_quadrants
-    draws = make(n, generator), make(2000, generator)
+    draws = [make(m, generator, 16, 2, 0.3) for m in (n, 2000)]
     yield lesson.make_data(make, seed, n), draws
 
 
@@ -361,6 +361,8 @@ def test_glyphs(lesson, n, rows, P, noise, seed):
     images = F.fold(patches, side * P, P, stride=P)
     images = images + noise * torch.randn(images.shape, generator=generator)
     yield lesson.make_glyphs(n, seeded(seed), side, P, noise), (images, labels)
+    default = lesson.make_glyphs(n, seeded(seed))
+    yield default, lesson.make_glyphs(n, seeded(seed), 3, 4, 0.1)
     total = F.unfold(images, P, stride=P).sum(-1).abs()
     for threshold in (0.8, 2.0):
         yield lesson.equal_by_sum(images, P, threshold), (total > threshold).all(1)
