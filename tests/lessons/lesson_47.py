@@ -208,6 +208,7 @@ def off_grid_accuracies(make_model, data, right, seed):
 """
 }
 
+
 # Functions held to PyTorch's on drawn inputs stand below.
 def layer_of(block, D, H, FF):
     """Return PyTorch's layer of these sizes with the very parameters of our block."""
