@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn as nn
 import torch.nn.functional as F
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -85,6 +86,13 @@ def sdpa(q, k, v, mask=None):
     """Return the output and the weights of PyTorch's attention."""
     unit = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], -1)
     return [F.scaled_dot_product_attention(q, k, x, mask) for x in (v, unit)]
+
+
+def mlp(*widths, activation=nn.ReLU):
+    """Return linear layers of these widths, an activation between any two."""
+    pairs = zip(widths, widths[1:], strict=False)
+    parts = [part for pair in pairs for part in (nn.Linear(*pair), activation())]
+    return nn.Sequential(*parts[:-1])
 
 
 def share_parameters(ours, theirs):

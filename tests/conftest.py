@@ -25,6 +25,7 @@ def site(tmp_path_factory):
         folder = folder.parent  # which all workers share
     with FileLock(folder / "site.lock"), pytest.MonkeyPatch.context() as patch:
         if not (folder / "site/html").is_dir():
+            patch.delenv("GITHUB_SERVER_URL", raising=False)
             for name, value in PUBLISHED.items():
                 patch.setenv(name, value)
             assert build(ROOT, folder / "site/html") == []

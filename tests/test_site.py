@@ -96,8 +96,8 @@ def test_every_icon_is_drawn(site, html):
     }
     fonts = (site / "_static/vendor/fontawesome/webfonts").glob("*.woff")
     drawn = {character for font in fonts for character in TTFont(font).getBestCmap()}
-    icons = [icon for page in PAGES for icon in html(page).select("i[class*=fa-]")]
-    assert len(icons) > 100
+    icons = [icon for page in PAGES for icon in html(page).select("[class*=' fa-']")]
+    assert len(icons) > 100 and ElementTree.parse(site / "_static/favicon.svg")
     for icon in icons:
         assert any(known.get(name) in drawn for name in icon["class"]), icon
 
@@ -202,12 +202,13 @@ def test_each_page_says_what_it_is_and_where(html):
         assert [found["og:url"] for _ in own] == links == own
         said[head.title.get_text()] = text
     assert len(said) == len(set(said.values())) == len(PAGES)
-    assert all("Deep Learning, Built and Checked" in title for title in said)
+    assert {title.count("Deep Learning, Built and Checked") for title in said} == {1}
 
 
 def test_robots_find_every_page(site):
     assert (site / ".nojekyll").is_file()
-    assert f"Sitemap: {SITE}/sitemap.xml" in (site / "robots.txt").read_text()
+    robots = f"User-agent: *\nAllow: /\nSitemap: {SITE}/sitemap.xml\n"
+    assert (site / "robots.txt").read_text() == robots
     places = ElementTree.parse(site / "sitemap.xml").findall("{*}url/{*}loc")
     own = [f"{SITE}/{page}.html".replace("/index.html", "/") for page in LISTED]
     assert sorted(place.text for place in places) == sorted(own)

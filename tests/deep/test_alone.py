@@ -4,6 +4,7 @@ numpy and matplotlib and no other package. It prints the same on one thread and 
 
 import os
 import re
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -23,17 +24,14 @@ def normalise(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def needed_by(package: str, found: set) -> set:
-    """Add a package, and what it requires here, to `found`; return that."""
-    if normalise(package) not in found:
-        try:
-            requirements = metadata.requires(package) or []
-        except metadata.PackageNotFoundError:
-            return found
-        found.add(normalise(package))
-        for requirement in requirements:
-            needed_by(re.match(r"[\w.-]+", requirement)[0], found)
-    return found
+def add_needed(package: str, found: set) -> None:
+    """Add a package to `found`, and what it requires, as far as it is installed."""
+    if package not in found:
+        found.add(package)
+        with suppress(metadata.PackageNotFoundError):
+            for line in metadata.requires(package) or []:
+                if "extra ==" not in line:
+                    add_needed(normalise(re.match(r"[\w.-]+", line)[0]), found)
 
 
 @cache
@@ -44,7 +42,7 @@ def absent_modules() -> list[str]:
     """
     present = set()
     for package in ("ipykernel", *PACKAGES):
-        needed_by(package, present)
+        add_needed(package, present)
     return sorted(
         module
         for module, packages in metadata.packages_distributions().items()

@@ -16,7 +16,8 @@ def launched(tmp_path_factory) -> Path:
     """Return an environment with what Binder installs."""
     folder = tmp_path_factory.mktemp("binder") / "environment"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin/python", "-m", "pip", "install", "-qq", "-r"]
+    # An index out of reach is asked again for each package: five times is too often.
+    pip = [folder / "bin/python", "-m", "pip", "install", "-qq", "--retries", "1", "-r"]
     subprocess.run([*pip, ROOT / "binder/requirements.txt"], check=True)
     return folder
 

@@ -38,11 +38,14 @@ def lines_of(page: str) -> list[str]:
     return [squeeze(line) for line in "\n".join(shown).splitlines() if line.strip()]
 
 
-def titles_of(entries) -> list[str]:
-    """Return the titles of a PDF's outline, in order."""
+def outline_of(pdf: pypdf.PdfReader, entries=None) -> list[tuple[str, int]]:
+    """Return the titles of a PDF's outline, each with its page, in order."""
     found = []
-    for entry in entries:
-        found += titles_of(entry) if isinstance(entry, list) else [entry.title]
+    for entry in pdf.outline if entries is None else entries:
+        if isinstance(entry, list):
+            found += outline_of(pdf, entry)
+        else:
+            found.append((entry.title, pdf.get_destination_page_number(entry)))
     return found
 
 
@@ -75,10 +78,10 @@ def test_lesson_has_a_whole_pdf_that_its_page_leads_to(printed_site, page):
     foot = re.compile(squeeze(pdf.metadata.title) + rf"\d+/{len(pdf.pages)}")
     text = re.sub(foot, "", text)
     assert [line for line in lines_of(page) if line not in text] == []
-    titles = re.findall(r"<h[1-6]>(.*?)<a class=\"headerlink", html)
-    plain = [title for title in titles if "<" not in title]
-    outline = titles_of(pdf.outline)
-    assert len(outline) == len(titles) and set(plain) <= set(outline)
+    titles = re.findall(r"<h[1-6]>(.*?)<a class=\"headerlink", html, re.DOTALL)
+    plain = {title for title in titles if "<" not in title}
+    outline = [title for title, _ in outline_of(pdf)]
+    assert len(outline) == len(titles) and plain <= set(outline)
 
 
 def test_book_is_one_pdf_whose_links_lead_to_the_right_page(printed_site):
@@ -86,24 +89,23 @@ def test_book_is_one_pdf_whose_links_lead_to_the_right_page(printed_site):
     assert faults_of(pdf) == []
     text = [squeeze(sheet.extract_text()) for sheet in pdf.pages]
     starts = {}
-    for entry in pdf.outline:  # the first page, and below it all others
-        for one in entry if isinstance(entry, list) else [entry]:
-            if not isinstance(one, list):
-                starts[squeeze(one.title)] = pdf.get_destination_page_number(one)
+    for title, number in outline_of(pdf):
+        starts.setdefault(squeeze(title), number)
+    pages = [path for page in LISTED for path in ROOT.glob(f"{page}.*")]
+    titles = [
+        re.search(r"# (.+?)(?=\\n|\n)", path.read_text("utf-8"))[1] for path in pages
+    ]
+    first = [starts[squeeze(title)] for title in titles] + [len(pdf.pages)]
     # several lessons have the same headings: a link must not lead to the first of them
+    linked = set()
     for name, target in pdf.named_destinations.items():
-        page = re.match(r"/?(lessons/[^/#]+)/", unquote(name))
-        if page:
-            start = starts[
-                squeeze(
-                    read(ROOT / f"{page[1]}.ipynb")
-                    .cells[0]
-                    .source.partition("\n")[0][2:]
-                )
-            ]
-            ends = [number for number in starts.values() if number > start]
-            number = pdf.get_destination_page_number(target)
-            assert start <= number < min(ends, default=len(text)), name
+        place = unquote(name).removeprefix("/").removeprefix("document-")
+        page = place if place in LISTED else place.rpartition("/")[0]
+        if page in LISTED:
+            linked.add(page if page != place else "")
+            number, own = pdf.get_destination_page_number(target), LISTED.index(page)
+            assert first[own] <= number < first[own + 1], name
+    assert {*LESSONS, "references"} <= linked
     missed = [
         line for page in LISTED for line in lines_of(page) if line not in "".join(text)
     ]

@@ -8,7 +8,14 @@ import torch.nn as nn
 import torch.nn.functional as F
 from hypothesis import strategies as st
 
-from tests.checking import equal, sdpa, seeded, share_parameters, train_with_adam
+from tests.checking import (
+    equal,
+    mlp,
+    sdpa,
+    seeded,
+    share_parameters,
+    train_with_adam,
+)
 
 # Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {
@@ -147,10 +154,6 @@ EXEMPT = {"heat_map": "draws a figure"}
 angles = st.lists(st.integers(-720, 720), min_size=2, max_size=2)
 
 
-def network_of(D, hidden, last):
-    return nn.Sequential(nn.Linear(D, hidden), nn.ReLU(), nn.Linear(hidden, last))
-
-
 @equal("soft_lookup", "direction", angles=angles)
 def test_looking_up(lesson, normal, n, d, d_v, scale, angles):
     q, k, v = normal(1, d), normal(n, d), normal(n, d_v)
@@ -241,7 +244,7 @@ def test_recall_data(lesson, n, d, T, B, seed):
     ours = lesson.make_recall_dataset(n, T + 3, seeded(seed), T, d)
     yield ours, (x, items[row, asked], asked)
     generator = seeded(seed)
-    draws = [lesson.make_recall_dataset(m, 9, generator) for m in (n, B)]
+    draws = [lesson.make_recall_dataset(m, 9, generator, 8, 16) for m in (n, B)]
     yield lesson.make_data(seed, 9, n, B), draws
     shapes = [x.shape for x, *_ in lesson.make_data(seed)]
     yield shapes, [(2000, 9, 32), (4000, 9, 32)]
@@ -262,9 +265,9 @@ def test_recall_attention(lesson, normal, module, n, T, D, d):
 @equal("RecallMean")
 def test_recall_mean(lesson, normal, module, n, T, D, d):
     x = normal(n, T + 1, D)
-    for pair, network in ([nn.Linear(D, d), []], [network_of(D, d, d), [True]]):
+    for pair, network in ([nn.Linear(D, d), []], [mlp(D, d, d), [True]]):
         model = module(lesson.RecallMean(D, 3, d, *network))
-        read = share_parameters(network_of(d + D, d, 3), model.mlp)
+        read = share_parameters(mlp(d + D, d, 3), model.mlp)
         pairs = share_parameters(pair, model.pair)(x[:, :-1])
         yield model(x), read(torch.cat([pairs.sum(1) / T, x[:, -1]], 1))
 

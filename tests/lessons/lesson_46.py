@@ -7,7 +7,14 @@ import torch
 import torch.nn as nn
 from hypothesis import strategies as st
 
-from tests.checking import by_hand, equal, seeded, share_parameters, train_with_adam
+from tests.checking import (
+    by_hand,
+    equal,
+    mlp,
+    seeded,
+    share_parameters,
+    train_with_adam,
+)
 
 # Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {
@@ -158,11 +165,8 @@ def deep_accuracy(norm_first, lr, seed):
 """
 }
 
+
 # Functions held to PyTorch's on drawn inputs stand below.
-def network_of(D, hidden, last):
-    return nn.Sequential(nn.Linear(D, hidden), nn.ReLU(), nn.Linear(hidden, last))
-
-
 @equal("one_head")
 def test_one_head(lesson, normal, module, B, T, H, d_head):
     D, x = H * d_head, normal(B, T, H * d_head)
@@ -207,7 +211,7 @@ def test_what_moves(lesson, normal, n, D):
     tokens = normal(n + 1, D).detach()
     before, change = tokens.clone(), (2 * tokens[0] + 1) / (n + 1)
     yield lesson.others_move(AddMean(), tokens), change.abs().max()
-    yield lesson.train_eval_gap(AddMean(), tokens), tokens.mean(0).abs().max()
+    yield lesson.train_eval_gap(AddMean().eval(), tokens), tokens.mean(0).abs().max()
     yield tokens, before
 
 
@@ -232,7 +236,7 @@ def test_order_data(lesson, n, B, T, D, noise, seed):
     yield ours, (x, y)
     generator = seeded(seed)
     two = torch.randn(2, D, generator=generator)
-    draws = [lesson.make_order_dataset(m, *two, T + 1, generator) for m in (n, B)]
+    draws = [lesson.make_order_dataset(m, *two, T + 1, generator, 0.1) for m in (n, B)]
     yield lesson.make_data(seed, D, T + 1, n, B), draws
     yield [x.shape for x, _ in lesson.make_data(seed)], [(400, 8, 16), (2000, 8, 16)]
 
@@ -244,12 +248,14 @@ def test_classifiers(lesson, normal, module, B, T, H, d_head, use_pos, causal, d
     coded = x + lesson.positional_encoding(T, D).to(dtype)
     y, hidden = coded if use_pos else x, later if causal else None
     mixed, _ = model.mha(y, y, y, attn_mask=hidden)
-    read = share_parameters(network_of(D, 16, 1), model.mlp)
+    read = share_parameters(mlp(D, 16, 1), model.mlp)
     yield model(x), read(mixed.mean(1)).squeeze(-1)
     yield (model.mha.num_heads, len(model.state_dict())), (H, 8)  # no constant is saved
+    default = lesson.TinyAttnClassifier(True)
+    yield (default.pe.shape, default.mask is None), ((8, 16), True)
     model = module(lesson.TokenMLPClassifier(D, T))
-    token_mlp = share_parameters(network_of(D, 32, D), model.token_mlp)
-    read = share_parameters(network_of(D, 16, 1), model.mlp)
+    token_mlp = share_parameters(mlp(D, 32, D), model.token_mlp)
+    read = share_parameters(mlp(D, 16, 1), model.mlp)
     yield model(x), read(token_mlp(coded).mean(1)).squeeze(-1)
     yield len(model.state_dict()), 8
 
@@ -272,10 +278,11 @@ def test_mirror(lesson, module, n, L, T, seed):
 
 @equal("fit", "train_eval", examples=5)
 def test_training(lesson, n, use_pos, causal, seed):
-    data = (x, y), test = lesson.make_data(seed, n_train=n, n_test=9)
-    theirs = lesson.TinyAttnClassifier(use_pos, causal=causal)  # drawn from `seed`
+    data = (x, y), test = lesson.make_data(seed, 12, 5, n, 9)
+    theirs = lesson.TinyAttnClassifier(use_pos, 12, T=5, causal=causal)  # from `seed`
     loss = nn.BCEWithLogitsLoss()
     train_with_adam(theirs, [0.02] * 3, lambda: loss(theirs(x), y))
-    ours, *accuracies = lesson.train_eval(use_pos, seed, data, 3, 0.02, causal)
+    options = [3, 0.02, True] if causal else [3, 0.02]
+    ours, *accuracies = lesson.train_eval(use_pos, seed, data, *options)
     yield ours.state_dict(), theirs.state_dict()
     yield accuracies, [lesson.accuracy(theirs, x, y), lesson.accuracy(theirs, *test)]

@@ -12,7 +12,7 @@ import torch
 import torch.nn as nn
 from hypothesis import strategies as st
 
-from tests.checking import LIMIT, checks_of, equal, sdpa, seeded
+from tests.checking import LIMIT, checks_of, equal, mlp, sdpa, seeded
 from tools.notebooks import EXERCISE_NAMES, LESSON_NAMES, data_of, path_of, read
 
 ACTIVATIONS = {"47": nn.GELU}  # elsewhere nn.ReLU
@@ -65,9 +65,8 @@ def test_layer_norm(lesson, normal, module, lead, D, eps):
 
 @equal("feed_forward")
 def test_feed_forward(lesson, number, normal, module, lead, D, FF):
-    activation = ACTIVATIONS.get(number, nn.ReLU)()
-    net = module(nn.Sequential(nn.Linear(D, FF), activation, nn.Linear(FF, D)))
-    x = normal(*lead, D)
+    net = mlp(D, FF, D, activation=ACTIVATIONS.get(number, nn.ReLU))
+    x, net = normal(*lead, D), module(net)
     yield lesson.feed_forward(x, net[0], net[2]), net(x)
 
 

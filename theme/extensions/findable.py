@@ -26,7 +26,9 @@ SITE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 # The host of an owner's Pages; a name with `_` belongs to a company, and has another.
-REPOSITORY = re.compile(r"https://github\.com/([a-z0-9-]+)/([\w.-]+)", re.IGNORECASE)
+REPOSITORY = re.compile(
+    r"https://(?:www\.)?github\.com/([a-z0-9-]+)/([\w.-]+)", re.IGNORECASE
+)
 
 # A list of results has room for some 160 characters; fewer than 30 say nothing.
 LEAST, MOST = 30, 160

@@ -1,60 +1,45 @@
 """Python imports this at start where its folder is on PYTHONPATH.
 
-It lets sockets reach this machine and nothing else, so that a lesson which
-fetches something fails at once, with or without a network. Modules that the
-variable ABSENT_MODULES names cannot be imported, as if nobody had installed them.
+Sockets reach this machine and nothing else, so that a lesson which fetches something
+fails at once. Modules that ABSENT_MODULES names cannot be imported.
 """
 
 import os
-import re
 import socket
 from importlib.machinery import PathFinder
 
-MESSAGE = "a lesson must run without the network, but it asked for"
-
-real_getaddrinfo = socket.getaddrinfo
-
-
-def is_this_machine(host):
-    """Whether a host name or address means this machine."""
-    return host in ("", "localhost", "::1") or bool(
-        re.fullmatch(r"127\.\d+\.\d+\.\d+", host)
-    )
+find_address, find_spec = socket.getaddrinfo, PathFinder.find_spec
+absent = frozenset(os.environ.get("ABSENT_MODULES", "").split())
 
 
-def guarded(name):
-    """A socket method that takes an address last, for this machine only."""
-    real = getattr(socket.socket, name)
+def demand_this_machine(host):
+    """Raise OSError for the name or address of another machine."""
+    host = host.decode() if isinstance(host, bytes) else host or ""
+    if host not in ("", "localhost", "::1") and not host.startswith("127."):
+        raise OSError(f"a lesson must run without the network, but it asked for {host}")
 
-    def method(self, *args):
-        address = args[-1]
-        if isinstance(address, tuple) and not is_this_machine(str(address[0])):
-            raise OSError(f"{MESSAGE} {address[0]}")
-        return real(self, *args)
 
-    return method
+def guarded(method):
+    """Return a method of sockets, which takes an address last, for this machine."""
+
+    def call(self, *arguments):
+        if isinstance(arguments[-1], tuple):
+            demand_this_machine(arguments[-1][0])
+        return method(self, *arguments)
+
+    return call
 
 
 def getaddrinfo(host, *args, **kwargs):
-    """socket.getaddrinfo, for names of this machine only."""
-    name = host.decode() if isinstance(host, bytes) else host
-    if name and not is_this_machine(name):
-        raise OSError(f"{MESSAGE} {name}")
-    return real_getaddrinfo(host, *args, **kwargs)
+    demand_this_machine(host)
+    return find_address(host, *args, **kwargs)
 
 
 for name in ("connect", "connect_ex", "sendto"):
-    setattr(socket.socket, name, guarded(name))
+    setattr(socket.socket, name, guarded(getattr(socket.socket, name)))
 socket.getaddrinfo = getaddrinfo
-
-absent = frozenset(os.environ.get("ABSENT_MODULES", "").split())
-real_find_spec = PathFinder.find_spec
-
-
-def find_spec(name, path=None, target=None):
-    """PathFinder.find_spec, which finds no absent module."""
-    if name.partition(".")[0] not in absent:
-        return real_find_spec(name, path, target)
-
-
-PathFinder.find_spec = staticmethod(find_spec)
+PathFinder.find_spec = staticmethod(
+    lambda name, *rest: (
+        None if name.partition(".")[0] in absent else find_spec(name, *rest)
+    )
+)
