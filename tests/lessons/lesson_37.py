@@ -58,7 +58,6 @@ TERMS = [
 FAULTS = {
     "37": r"""
 jacobian || (z > 0).to(z.dtype) || torch.ones_like(z)
-product || math.sqrt(1 / 6) || math.sqrt(1 / 2)
 residual-jacobian || [False, True] || [True] || residual-parity
 residual-jacobian || total + path || total + path * any(through) || residual-parity
 batch-norm || torch.sqrt(var + self.eps) || (torch.sqrt(var) + self.eps)
@@ -75,7 +74,6 @@ models || ResidualBlock(nn.Sequential(nn.LayerNorm(D), linear, relu))
     || gradient-norms
 spirals || generator=generator), y\n || generator=generator), y[torch.randperm(n)]\n
     || gradient-norms
-deep-results || make_model(kind, 30, s) || make_model(kind, 3, s)
 """,
     "37-exercises": r"""
 moves-check || norm.train(call < 2)(x) || norm.train(call < 1)(x) || moves-answer
@@ -134,17 +132,11 @@ def batches_until(momentum, share):
     return ((1 - momentum) ** n >= share).sum()
 
 def bias_moves(block, x, shift):
-    def output(added, training):
-        b = copy.deepcopy(block).train(training)
-        b[0].bias = nn.Parameter(b[0].bias.detach() + added)
-        return b(x), b[0].bias
-
-    moves = [
-        (output(shift, training)[0] - output(0, training)[0]).abs().max()
-        for training in (True, False)
-    ]
-    out, bias = output(0, True)
-    return [*moves, torch.autograd.grad((out**2).sum(), bias)[0].abs().max()]
+    moved = copy.deepcopy(block)
+    moved[0].bias = nn.Parameter(moved[0].bias.detach() + shift)
+    moves = [(moved.train(t)(x) - block.train(t)(x)).abs().max() for t in (False, True)]
+    (gradient,) = torch.autograd.grad((block(x) ** 2).sum(), block[0].bias)
+    return [*moves[::-1], gradient.abs().max()]
 
 def folded(linear, norm):
     eye = torch.eye(linear.in_features).double()

@@ -96,8 +96,6 @@ multihead-attention || torch.sqrt(var + norm.eps) || (torch.sqrt(var) + norm.eps
 block || x = x + multihead_attention(normed, self.self_attn)
     || x = layer_norm(x + multihead_attention(x, self.self_attn), self.norm1)
     || encoder-parity
-block || x = x + multihead_attention( || x = normed + multihead_attention(
-    || encoder-parity
 encoder-torch || activation="gelu" || activation="relu" || encoder-parity
 vit || x + self.pos_embed || torch.cat([x[:, :1], x[:, 1:] + self.pos_embed[1:]], 1)
     || vit-parity
@@ -207,7 +205,6 @@ def off_grid_accuracies(make_model, data, right, seed):
     return accuracy(model, x.roll(right, -1), y), accuracy(model, x, y)
 """
 }
-
 
 # Functions held to PyTorch's on drawn inputs stand below.
 def layer_of(block, D, H, FF):
