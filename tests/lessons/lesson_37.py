@@ -220,6 +220,9 @@ def test_product_size(lesson, L, D, scale, n):
         yield ours.state_dict(), net.state_dict()
     size = lesson.product_size(lesson.plain_jacobian, L, D, *scales, n=n)
     yield size, sorted(norms)[(n - 1) // 2].float()
+    calls = []
+    lesson.product_size(lambda x, _: calls.append(x) or x, 1, 1)
+    yield len(calls), 100
 
 
 norms = {"eps": st.sampled_from([1e-5, 1e-2]), "momentum": st.sampled_from([0.1, 1.0])}
