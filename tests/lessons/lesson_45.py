@@ -46,7 +46,8 @@ angles = st.lists(st.integers(-720, 720), min_size=2, max_size=2)
 def test_looking_up(lesson, normal, n, d, d_v, scale, angles):
     q, k, v = normal(1, d), normal(n, d), normal(n, d_v)
     rows = sdpa(q * math.sqrt(d) / scale, k, v)
-    yield lesson.soft_lookup(q[0], k, v, scale), [row[0] for row in rows]
+    temperature = [] if scale == 1 else [scale]
+    yield lesson.soft_lookup(q[0], k, v, *temperature), [row[0] for row in rows]
     turned = [(math.cos(a), math.sin(a)) for a in map(math.radians, angles)]
     yield lesson.direction(angles), torch.tensor(turned, dtype=torch.float64)
 
