@@ -260,13 +260,14 @@ def test_classifiers(lesson, normal, module, B, T, H, d_head, use_pos, causal, d
 
 
 @equal("mirror_test")
-def test_mirror(lesson, module, n, L, T, seed):
+def test_mirror(lesson, module, dtype, n, L, T, seed):
     generator, two = seeded(seed), torch.eye(4)[:2]
     data = [lesson.make_order_dataset(n, *two, T + 1, generator) for _ in range(L)]
     models = [module(lesson.TinyAttnClassifier(True, 4, 2, T + 1)) for _ in data]
     datasets = [(None, test) for test in data]  # a global of the lesson
     with patch.dict(lesson.mirror_test.__globals__, datasets=datasets):
         *ours, right = lesson.mirror_test([(model, 0, 0) for model in models])
+    yield all(p.dtype == dtype for m in models for p in m.parameters()), True
     both = [(m.double(), x.double()) for m, (x, _) in zip(models, data, strict=True)]
     logits = torch.cat([model(x) for model, x in both]).detach()
     mirrored = torch.cat([model(x.flip(1)) for model, x in both]).detach()

@@ -284,7 +284,7 @@ def test_what_a_vit_looks_at(lesson, normal, module, rows, L, d_wide):
     yield lesson.position_similarity(model), cosines
 
 
-@equal("CNN")
+@equal("CNN", n=st.integers(1, 9))
 def test_cnn(lesson, normal, module, B, n, C, D):
     images, model = normal(B, C, 4 * n, 4 * n), module(lesson.CNN(4 * n, C, D, 3))
     x, convs = images, [m for m in model.convs if isinstance(m, nn.Conv2d)]
