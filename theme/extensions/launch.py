@@ -61,7 +61,7 @@ def hub_address(configured: str) -> str:
 
     What a browser shows on the hub's pages, such as `/hub/home` at its end, may follow.
     """
-    if configured and not re.match(r"https?://\w", configured):
+    if configured and not re.fullmatch(r"https?://[\w.:-]+(/[^?#]*)?", configured):
         setting = "_config.yml: launch_buttons.jupyterhub_url"
         raise ConfigError(f"{setting} must look like https://hub.example.org")
     return re.sub(r"/(hub|user)(/.*)?$", "", configured).rstrip("/")
