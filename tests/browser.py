@@ -21,23 +21,6 @@ SIZES = {
     "desktop": {"width": 1280, "height": 800},
     "phone": {"width": 360, "height": 740},
 }
-THEMES = ("light", "dark")
-
-
-# The contrast of two colours, as WCAG 2.2 defines it.
-CONTRAST = """
-  const luminance = colour => {
-    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(value => {
-      const share = value / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (one, other) => {
-    const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (light + 0.05) / (dark + 0.05);
-  };
-"""
 
 
 class Handler(SimpleHTTPRequestHandler):

@@ -10,11 +10,7 @@ from tests.browser import serve
 from tools.build import build
 from tools.notebooks import ROOT
 
-# What a publishing workflow knows: with it pages have every button, and their address.
-PUBLISHED = {
-    "GITHUB_REPOSITORY": "some-teacher/class",
-    "SITE_URL": "https://course.example",
-}
+FORK = "some-teacher/class"  # what a publishing workflow knows
 
 
 @pytest.fixture(scope="session")
@@ -24,19 +20,18 @@ def site(tmp_path_factory):
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # which all workers share
     with FileLock(folder / "site.lock"), pytest.MonkeyPatch.context() as patch:
-        if not (folder / "site/html").is_dir():
+        if not (folder / "site/class").is_dir():
             patch.delenv("GITHUB_SERVER_URL", raising=False)
-            for name, value in PUBLISHED.items():
-                patch.setenv(name, value)
-            assert build(ROOT, folder / "site/html") == []
-    return folder / "site/html"
+            patch.setenv("GITHUB_REPOSITORY", FORK)
+            assert build(ROOT, folder / "site/class") == []
+    return folder / "site/class"
 
 
 @pytest.fixture(scope="session")
 def address(site):
     """Serve the site; return its address, with a slash at the end."""
-    with serve(site) as address:
-        yield address
+    with serve(site.parent) as host:
+        yield f"{host}{site.name}/"
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +56,7 @@ def book(tmp_path, monkeypatch):
 
     The check of notebooks is left out: it has rules for real lessons, and own tests.
     """
-    for name in [*PUBLISHED, "GITHUB_SERVER_URL"]:
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     monkeypatch.setattr("tools.form.problems", lambda path: [])
     write_book(tmp_path / "book")
     return tmp_path / "book"

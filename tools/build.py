@@ -64,25 +64,6 @@ def located(warning: str, source: Path) -> str:
     return f"{place}: {message}"
 
 
-def load_once(text: str) -> dict:
-    """Return YAML as a dictionary; `yaml.YAMLError` also when a key stands twice."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node, deep=False):
-            seen = set()
-            for key, _ in node.value:
-                if key.value in seen:
-                    problem = f"{key.value} stands here for the second time"
-                    raise yaml.MarkedYAMLError(
-                        problem=problem, problem_mark=key.start_mark
-                    )
-                seen.add(key.value)
-            return super().construct_mapping(node, deep)
-
-    return yaml.load(text, Loader)
-
-
 def read_settings(source: Path) -> tuple[list[str], list[str]]:
     """Read _config.yml and _toc.yml of a book.
 
@@ -96,7 +77,7 @@ def read_settings(source: Path) -> tuple[list[str], list[str]]:
 
     pages, problems = [], []
     try:
-        settings = load_once((source / "_config.yml").read_text(encoding="utf-8"))
+        settings = yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8"))
         validate_yaml(settings, raise_on_errors=True)
         # jupyter-book ignores a key it does not know
         known = yaml.safe_load(PATH_YAML_DEFAULT.read_text(encoding="utf-8"))
@@ -123,9 +104,7 @@ def page_problems(source: Path, pages: list[str]) -> list[str]:
 
     found = []
     for page in pages:
-        if not any(
-            (source / (page + suffix)).is_file() for suffix in (".md", ".ipynb")
-        ):
+        if not any((source / (page + end)).is_file() for end in (".md", ".ipynb")):
             missing = f"there is no {page}.md or {page}.ipynb"
             found.append(f"_toc.yml: {page} is listed, but {missing}")
     for path in sorted((source / "lessons").glob("*.ipynb")):
@@ -137,11 +116,11 @@ def page_problems(source: Path, pages: list[str]) -> list[str]:
     return found
 
 
-def run_sphinx(source: Path, output: Path, builder: str, settings: dict) -> list[str]:
+def run_sphinx(source: Path, output: Path, settings: dict) -> list[str]:
     """Write the pages with jupyter-book; return one line a warning.
 
-    Arguments: the book's folder, the folder for the pages, Sphinx's builder, and
-    settings on top of those in _config.yml.
+    Arguments: the book's folder, the folder for the pages, and settings on top of those
+    in _config.yml.
     """
     from jupyter_book.sphinx import build_sphinx
 
@@ -157,7 +136,6 @@ def run_sphinx(source: Path, output: Path, builder: str, settings: dict) -> list
             output,
             path_config=source / "_config.yml",
             noconfig=True,
-            builder=builder,
             confoverrides=settings | strict,
             warningiserror=True,
             keep_going=True,
@@ -183,26 +161,22 @@ def build(
     _config.yml, and what else the site needs to be whole: a function of the fresh
     folder and the pages of the toc, which returns problems too.
     """
-    fresh, old = site.parent / "fresh", site.parent / "html.old"
-    if old.exists() and not site.exists():
-        old.rename(site)  # the last build was stopped between the two moves below
+    fresh = site.parent / "fresh"
     pages, found = read_settings(source)
     found = found or page_problems(source, pages)
     if found:
         return found
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        found = run_sphinx(source, fresh / "html", "html", settings or {})
+        found = run_sphinx(source, fresh / "html", settings or {})
         for page in pages if not found else []:
             if not (fresh / "html" / f"{page}.html").is_file():
                 found.append(f"_toc.yml: no page was built for {page}")
         found = found or finish(fresh, pages)
         if not found:
-            shutil.rmtree(old, ignore_errors=True)
             if site.exists():
-                site.rename(old)
+                site.rename(fresh / "old")
             (fresh / "html").rename(site)
-            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return found

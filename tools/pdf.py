@@ -1,7 +1,7 @@
 """Build the book with a PDF of each lesson and of the whole: `python -m tools pdf`.
 
 Chromium prints what a reader would print, from a strict build. The whole book is
-printed from a build that is one page, since PDFs joined afterwards lose their tags. The
+printed from one page that holds all, since PDFs joined afterwards lose their tags. The
 files go into the site, under pdf/, and the pages link to them.
 """
 
@@ -10,11 +10,10 @@ import shutil
 from pathlib import Path
 
 import pikepdf
-from playwright.sync_api import Browser, Error, Playwright, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
 
 from theme.extensions.paper import book_file, page_file
-from tools.build import SITE, build, load_once, one_line, report, run_sphinx
-from tools.notebooks import ROOT
+from tools.build import build, one_line, report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [  # alone, asking nobody for anything
@@ -54,6 +53,23 @@ PREPARE = """async () => {
   });
 }"""
 
+# Return the page's article for the book as one page. An anchor gets the page's name
+# in front, since several are named alike, and a link to it the same.
+ARTICLE = """([site, pages, name]) => {
+  const article = document.querySelector("article").cloneNode(true);
+  const named = [...article.querySelectorAll("[id]:not(marker)")];
+  named.forEach(part => { part.id = `${name}/${part.id}`; });
+  article.id = `${name}/`;
+  article.querySelectorAll("img").forEach(image => { image.src = image.src; });
+  for (const link of article.querySelectorAll("a[href]")) {
+    const {href} = new URL(link.getAttribute("href"), location);
+    const [target, place] = href.replace(site, "").split(/\\.html#?/);
+    if (pages.includes(target)) link.setAttribute("href", `#${target}/${place}`);
+  }
+  return article.outerHTML;
+}"""
+WHOLE = "html => { document.querySelector('article').outerHTML = html; }"
+
 FOOTER = """<div style="display: flex; font: 8pt sans-serif; width: 100%;
   justify-content: space-between; margin: 0 16mm"><span class="title"></span>
   <span><b class="pageNumber"></b>/<b class="totalPages"></b></span></div>"""
@@ -75,9 +91,7 @@ def launch(playwright: Playwright) -> Browser:
     if named:
         raise FileNotFoundError(f"CHROMIUM={named} does not start; mend it or unset it")
     command = "python -m playwright install --with-deps chromium"
-    raise FileNotFoundError(
-        f"no Chromium found, to open and print pages; run: {command}"
-    )
+    raise FileNotFoundError(f"no Chromium found, to print pages; run: {command}")
 
 
 def outline_items(item):
@@ -107,52 +121,48 @@ def finish_file(path: Path, headings: list[str]) -> None:
         pdf.save(path, object_stream_mode=compressed, deterministic_id=True)
 
 
-def print_page(browser: Browser, source: Path, target: Path) -> None:
-    """Print a page of a built site into a PDF, without a network."""
-    with browser.new_context(offline=True) as context:
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
-        page.goto(source.as_uri())
-        headings = page.evaluate(PREPARE)
-        page.pdf(
-            path=target,
-            format="A4",
-            prefer_css_page_size=True,
-            display_header_footer=True,
-            header_template="<span></span>",
-            footer_template=FOOTER,
-            tagged=True,
-            outline=True,
-        )
+def print_page(page: Page, target: Path) -> None:
+    """Print an open page into a PDF."""
+    headings = page.evaluate(PREPARE)
+    page.pdf(
+        path=target,
+        format="A4",
+        prefer_css_page_size=True,
+        display_header_footer=True,
+        header_template="<span></span>",
+        footer_template=FOOTER,
+        tagged=True,
+        outline=True,
+    )
     finish_file(target, headings)
 
 
-def print_all(fresh: Path, pages: list[str], source: Path = ROOT) -> list[str]:
+def print_all(fresh: Path, pages: list[str]) -> list[str]:
     """Print a fresh site, and with it the whole book; return one line a problem."""
-    found = run_sphinx(source, fresh / "single", "singlehtml", {})
-    if found:
-        return found
-    title = load_once((source / "_config.yml").read_text(encoding="utf-8"))["title"]
-    files = {f"html/{page}.html": page_file(page) for page in pages}
-    files[f"single/{pages[0]}.html"] = name = book_file(title)
-    (fresh / "html/pdf").mkdir()
+    site, articles, name = fresh / "html", [], pages[0]
+    (site / "pdf").mkdir()
     try:
-        with sync_playwright() as playwright:
-            browser = launch(playwright)
-            for page, name in files.items():
-                if name:
-                    print_page(browser, fresh / page, fresh / "html" / name)
-            browser.close()
+        with sync_playwright() as playwright, launch(playwright) as browser:
+            page = browser.new_context(offline=True).new_page()
+            page.set_default_timeout(PATIENCE)
+            for name in pages:
+                page.goto((site / f"{name}.html").as_uri())
+                articles.append(
+                    page.evaluate(ARTICLE, [f"{site.as_uri()}/", pages, name])
+                )
+                if file := page_file(name):
+                    print_page(page, site / file)
+            page.goto((site / f"{pages[0]}.html").as_uri())
+            page.evaluate(WHOLE, "".join(articles))
+            name = book_file(page.title())
+            print_page(page, site / name)
     except (Error, OSError, pikepdf.PdfError, ValueError) as error:
         # what follows the first line is the browser's log
-        return [f"{name}: {one_line(str(error).partition(chr(10))[0], source)}"]
+        return [f"{name}: {one_line(str(error).partition(chr(10))[0], fresh)}"]
     return []
 
 
 def main(arguments: list[str]) -> int:
     """Build and print; return the exit code."""
     print("Building and printing the book; this takes about a minute ...", flush=True)
-    found = build(settings={"course_pdf": True}, finish=print_all)
-    for path in sorted((SITE / "pdf").glob("*.pdf")) if not found else []:
-        print(f"{path.stat().st_size / 1e6:6.1f} MB  {path}")
-    return report(found)
+    return report(build(settings={"course_pdf": True}, finish=print_all))

@@ -9,7 +9,7 @@ warning; a citation without entry already is one, since MyST checks every link.
 import re
 
 from docutils import nodes
-from sphinx.addnodes import pending_xref, start_of_file
+from sphinx.addnodes import pending_xref
 from sphinx.util import logging
 
 REFERENCES = "references"
@@ -57,24 +57,16 @@ def warn_unused(app, env) -> None:
     """Warn about each entry that no page cites."""
     for anchor, (_, line) in entries(env).items():
         if not citing_pages(env, anchor):
-            message = (
-                f"nobody cites this entry: cite {REFERENCES}.md#{anchor} or remove it"
-            )
+            cure = f"cite {REFERENCES}.md#{anchor} or remove it"
             where = (REFERENCES, line)
-            logger.warning(message, location=where, type="course", subtype="citation")
+            logger.warning(f"nobody cites this entry: {cure}", location=where)
 
 
 def add_cited_in(app, doctree, docname) -> None:
     """Add the links back to the citing pages below each entry."""
     if docname != REFERENCES:
-        # in the book as one page, the references are a part of it
-        for part in doctree.findall(start_of_file):
-            if part["docname"] == REFERENCES:
-                add_cited_in(app, part, REFERENCES)
         return
-    anchors = {
-        identifier: anchor for anchor, (identifier, _) in entries(app.env).items()
-    }
+    anchors = {place: anchor for anchor, (place, _) in entries(app.env).items()}
     for section in doctree.findall(nodes.section):
         for identifier in anchors.keys() & set(section["ids"]):
             line = nodes.paragraph(classes=["cited-in"])

@@ -62,7 +62,7 @@ def write(translator, node) -> None:
         # KaTeX underlines the place with combining characters, unfit for a terminal
         message = result["error"].replace("\u0332", "")
         where = (translator.builder.current_docname, line_of(node))
-        logger.warning(message, location=where, type="course", subtype="tex")
+        logger.warning(message, location=where)
     tag = "div" if display else "span"
     # not class "math": the theme lays that out for another program
     start = translator.starttag(node, tag, "", CLASS="formula notranslate nohighlight")
@@ -73,8 +73,6 @@ def write(translator, node) -> None:
 
 def copy_files(app) -> None:
     """Copy KaTeX's style sheet and its fonts, in the one format that browsers need."""
-    if app.builder.format != "html":
-        return
     target = Path(app.outdir) / "_static/katex"
     (target / "fonts").mkdir(parents=True, exist_ok=True)
     for font in (KATEX / "fonts").glob("*.woff2"):
@@ -85,18 +83,10 @@ def copy_files(app) -> None:
     shutil.copy2(KATEX / "LICENSE", target)
 
 
-def add_style(app, pagename, templatename, context, doctree) -> None:
-    """Load the style sheet on the pages that have formulas, and on no other."""
-    if doctree and any(
-        doctree.findall(lambda n: isinstance(n, nodes.math | nodes.math_block))
-    ):
-        app.add_css_file("katex/katex.min.css")
-
-
 def setup(app) -> dict:
     """Register with Sphinx."""
     app.add_html_math_renderer("katex", (write, None), (write, None))
     app.connect("builder-inited", copy_files)
-    app.connect("html-page-context", add_style)
+    app.add_css_file("katex/katex.min.css")
     app.connect("build-finished", stop_engine)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

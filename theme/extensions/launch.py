@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from sphinx.errors import ConfigError
 
@@ -21,79 +20,51 @@ GITHUB = "https://github.com"
 NOT_OURS = f"{GITHUB}/executablebooks/jupyter-book"
 BUTTONS = ("source", "edit_page", "issues")
 
-# https://, ssh:// or git:// and the short git@ form, with or without `.git`; what
-# stands before the @ may be a password, and is never kept.
+# What stands before the @ may be a password, and is not kept.
 REMOTE = re.compile(
-    r"(?:(?:https?|ssh|git)://)?(?:[^/\s]*@)?(?:ssh\.)?github\.com(?::\d+)?[:/]"
-    r"(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?",
+    r"(?:\w+://)?(?:[^/\s]*@)?(?:ssh\.)?github\.com(?::443)?[:/]"
+    r"([\w.-]+/[\w.-]+?)(?:\.git)?/?",
     re.IGNORECASE,
 )
 
 
-def without_password(address: str, setting: str, example: str):
-    """Return an address from _config.yml, split into its parts.
-
-    Errors: `ConfigError`, with the setting's name, when it is not one of a server.
-    """
-    parts = urlsplit(address.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise ConfigError(f"_config.yml: {setting} must look like {example}")
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2])
-
-
 def origin(folder: Path) -> str:
     """Return the remote `origin` of the repository whose root is `folder`, or ""."""
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(folder), *arguments]
-        try:
-            return subprocess.run(
-                command, capture_output=True, text=True
-            ).stdout.strip()
-        except OSError:
-            return ""
-
-    top = git("rev-parse", "--show-toplevel")
-    # a copy that lies somewhere inside another repository has none
-    if not top or Path(top).resolve() != folder.resolve():
+    if not (folder / ".git").exists():  # a copy inside another repository has none
         return ""
-    return git("remote", "get-url", "origin")
+    command = ["git", "-C", str(folder), "remote", "get-url", "origin"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def find_repository(configured: str, environment: dict, folder: Path) -> str:
     """Return the repository's address, or "" when none is known.
 
     Arguments: `repository.url`, the environment, and the book's folder.
-    Errors: `ConfigError` when the setting or the variable is no repository.
     """
     if configured and configured != NOT_OURS:
-        example = f"{GITHUB}/owner/name"
-        parts = without_password(configured, "repository.url", example)
-        path = parts.path.strip("/").removesuffix(".git")
-        if "/" not in path:
+        if not re.fullmatch(r"https?://[\w.:-]+(/[\w.-]+){2,}", configured):
+            example = f"{GITHUB}/owner/name"
             raise ConfigError(f"_config.yml: repository.url must look like {example}")
-        return f"{parts.scheme}://{parts.netloc}/{path}"
-    name = environment.get("GITHUB_REPOSITORY")
-    if name:
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            raise ConfigError(f"GITHUB_REPOSITORY must be owner/name, and is {name!r}")
+        return configured.removesuffix(".git")
+    if name := environment.get("GITHUB_REPOSITORY"):
         return f"{environment.get('GITHUB_SERVER_URL') or GITHUB}/{name}"
     match = REMOTE.fullmatch(origin(folder))
-    return f"{GITHUB}/{match['name']}" if match else ""
+    return f"{GITHUB}/{match[1]}" if match else ""
 
 
 def hub_address(configured: str) -> str:
     """Return `launch_buttons.jupyterhub_url` as its links begin; "" when there is none.
 
     What a browser shows on the hub's pages, such as `/hub/home` at its end, may follow.
-    Errors: `ConfigError` when it is no address of a server.
     """
-    if not configured.strip():
-        return ""
-    setting = "launch_buttons.jupyterhub_url"
-    parts = without_password(configured, setting, "https://hub.example.org")
-    path = re.sub(r"/(hub|user)(/.*)?$", "", parts.path).rstrip("/")
-    return f"{parts.scheme}://{parts.netloc}{path}"
+    if configured and not re.fullmatch(r"https?://[\w.:-]+(/[^?#]*)?", configured):
+        setting = "_config.yml: launch_buttons.jupyterhub_url"
+        raise ConfigError(f"{setting} must look like https://hub.example.org")
+    return re.sub(r"/(hub|user)(/.*)?$", "", configured).rstrip("/")
 
 
 def set_theme_options(app, config) -> None:
@@ -113,17 +84,10 @@ def set_theme_options(app, config) -> None:
         "use_repository_button": bool(address),
         "launch_buttons": launches if address else {},
     }
-
-
-def add_to_context(app, pagename, templatename, context, doctree) -> None:
-    """Give the templates the address for a new issue, as `new_issue`, or ""."""
-    options = app.config.html_theme_options
-    found = options["use_issues_button"]
-    context["new_issue"] = f"{options['repository_url']}/issues/new" if found else ""
+    config.html_context["new_issue"] = f"{address}/issues/new" if on_github else ""
 
 
 def setup(app) -> dict:
     """Register with Sphinx."""
     app.connect("config-inited", set_theme_options)
-    app.connect("html-page-context", add_to_context)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ paragraph "You need" links.
 """
 
 import re
+from collections import defaultdict
 from html import escape
 from textwrap import wrap
 
@@ -18,21 +19,22 @@ from theme.extensions.reading import line_of, sentences
 
 MARK = "<!-- lesson map -->"
 HEADS = ("lesson", "the question it answers", "stands on")
-CAPTION = "An arrow leads from a lesson to one that stands on it."
 LESSON = re.compile(r"lessons/(\d+)-(?!exercises$).+")
 
 # Sizes in units of the drawing, which are pixels on a phone: two boxes fill its width.
-BOX, GAP, LINE, MARGIN, ABREAST = 164, 16, 18, 9, 2
-ARROW, LETTERS = 44, 18  # height between two rows, letters in a line
+BOX, GAP, LINE, ARROW, ABREAST = 164, 16, 18, 44, 2
+LETTERS = 18  # in a line
 
 DRAWING = """<figure class="lesson-map">
 <svg viewBox="0 0 {width} {height}" role="group" aria-label="Map of the lessons">
-<marker id="lesson-map-arrow" viewBox="0 0 8 8" refX="2" refY="4" markerWidth="8"
+<marker id="lesson-map-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"
 markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>
 <g class="lesson-map-arrows">{arrows}</g>{boxes}</svg>
-<figcaption>{caption}</figcaption></figure>"""
-BOXED = """<a href="{href}" aria-label="{name}"><rect x="{x}" y="{y}" width="{width}"
-height="{height}" rx="6"/><text>{text}</text></a>"""
+<figcaption>An arrow leads from a lesson to one that stands on it.</figcaption>
+</figure>"""
+BOXED = """<a href="{href}"><rect x="{x}" y="{y}" width="{width}" height="{height}"
+rx="6"/><text>{text}</text></a>"""
+ARROWED = """<path d="M{x} {y}L{end_x} {end_y}" marker-end="url(#lesson-map-arrow)"/>"""
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +75,6 @@ def read_lesson(app, doctree) -> None:
                 logger.warning(
                     f"'You need' links Lesson {max(needs)}, which does not come before",
                     location=(app.env.docname, line_of(paragraph)),
-                    type="course",
-                    subtype="map",
                 )
     app.env.metadata[app.env.docname]["lesson"] = {
         "page": app.env.docname,
@@ -90,57 +90,50 @@ def places(lessons: list[dict]) -> dict[str, tuple[int, int]]:
 
     A lesson stands below all that it stands on.
     """
-    depth = {}
+    rows, row_of, found = defaultdict(list), {}, {}
     for lesson in lessons:
-        above = [depth[number] for number in lesson["needs"] if number in depth]
-        depth[lesson["number"]] = max(above, default=-1) + 1
-    found, row = {}, 0
-    for level in sorted(set(depth.values())):
-        numbers = [number for number, own in depth.items() if own == level]
-        for start in range(0, len(numbers), ABREAST):
-            abreast = numbers[start : start + ABREAST]
-            free = (ABREAST - len(abreast)) * (BOX + GAP) // 2
-            for place, number in enumerate(abreast):
-                found[number] = row, free + place * (BOX + GAP)
+        above = [row_of[need] for need in lesson["needs"] if need in row_of]
+        row = max(above, default=-1) + 1
+        while len(rows[row]) == ABREAST:
             row += 1
+        rows[row].append(lesson["number"])
+        row_of[lesson["number"]] = row
+    for row, numbers in rows.items():
+        free = (ABREAST - len(numbers)) * (BOX + GAP) // 2
+        for place, number in enumerate(numbers):
+            found[number] = row, free + place * (BOX + GAP)
     return found
 
 
 def draw(lessons: list[dict], address) -> str:
     """Return the map as HTML. `address` gives the link to a page, by its name."""
     where = places(lessons)
-    titles = [
-        wrap(lesson["title"], LETTERS, break_long_words=False) for lesson in lessons
-    ]
-    height = (max(map(len, titles)) + 1) * LINE + 2 * MARGIN
+    titles = {lesson["number"]: wrap(lesson["title"], LETTERS) for lesson in lessons}
+    height = (max(map(len, titles.values())) + 2) * LINE
     step = height + ARROW
     arrows, boxes = [], []
-    for lesson, title in zip(lessons, titles, strict=True):
+    for lesson in lessons:
         row, left = where[lesson["number"]]
         top, middle = row * step, left + BOX // 2
-        sources = sorted(where[need][::-1] for need in lesson["needs"] if need in where)
-        for place, (source, above) in enumerate(sources, 1):
-            start, bottom = source + BOX // 2, above * step + height
-            end, bend = left + BOX * place // (len(sources) + 1), (top - bottom) // 2
-            curve = f"{start} {bottom + bend} {end} {top - bend - 6} {end} {top - 6}"
-            path = f"M{start} {bottom}C{curve}"
-            arrows.append(f'<path d="{path}" marker-end="url(#lesson-map-arrow)"/>')
-        name = f"Lesson {lesson['number']} {lesson['title']}"
-        if lesson["needs"]:
-            name += f", stands on {' and '.join(lesson['needs'])}"
+        for need in where.keys() & set(lesson["needs"]):
+            above, start = where[need]
+            end = middle + (start - left) // 4  # so that several arrows have room
+            ends = {"x": start + BOX // 2, "y": above * step + height, "end_x": end}
+            arrows.append(ARROWED.format(end_y=top, **ends))
         text = ""
-        for place, line in enumerate([f"Lesson {lesson['number']}", *title], 1):
-            y = top + MARGIN + LINE * place - 4
-            text += f'<tspan x="{middle}" y="{y}">{escape(line)}</tspan> '
+        lines = [f"Lesson {lesson['number']}", *titles[lesson["number"]]]
+        for place, line in enumerate(lines, 1):
+            text += f'<tspan x="{middle}" y="{top + LINE * place + 5}">'
+            text += f"{escape(line)}</tspan> "
         box = {"x": left + 1, "y": top + 1, "width": BOX - 2, "height": height - 2}
-        href = escape(address(lesson["page"]))
-        boxes.append(BOXED.format(href=href, name=escape(name), text=text, **box))
+        boxes.append(
+            BOXED.format(href=escape(address(lesson["page"])), text=text, **box)
+        )
     return DRAWING.format(
         width=ABREAST * (BOX + GAP) - GAP,
         height=(max(where.values())[0] + 1) * step - ARROW,
-        arrows="".join(arrows),
+        arrows="".join(sorted(arrows)),
         boxes="".join(boxes),
-        caption=CAPTION,
     )
 
 

@@ -110,8 +110,6 @@ def warn_of_images(app, doctree) -> None:
             "image without alternative text: say what it shows, in its alt text or, "
             "for a figure of a cell, in the cell's metadata: mystnb.image.alt",
             location=(app.env.docname, line_of(node)),
-            type="course",
-            subtype="alt",
         )
 
 
