@@ -60,6 +60,7 @@ def encoder_of(heads=H, norm=None, nested=True, **options):
     return drawn(nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=nested))
 
 
+LAYERS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 X, MHA, LAYER = normal(B, T, D), attention_of(), layer_of()
 FAST = "_transformer_encoder_layer_fwd"  # what a layer calls on its other path
 
@@ -102,8 +103,9 @@ def heads():
     columns, _ = lesson_45.self_attention(X, *(w.T for w in W))  # square, so it runs
     yield "vectors", ours, sdpa(*(linear(X) for linear in maps)), columns
 
-    theirs = nn.Transformer(D, H, 1, 1, FF), nn.MultiheadAttention(D, H)
-    assert not any(module.batch_first for module in theirs)
+    modules = [nn.Transformer(D, H, 1, 1), nn.MultiheadAttention(D, H)]
+    modules += [layer(D, H).self_attn for layer in LAYERS]
+    assert not any(module.batch_first for module in modules)
     ours, (theirs, mean) = lesson_46.multihead_attention(X, MHA), MHA(X, X, X)
     tokens_first = like(MHA, attention_of(batch_first=False))
     x = X.transpose(0, 1)  # (T, B, D)
@@ -272,8 +274,7 @@ def positions_and_norms():
     yield row, ours.eval()(x), theirs.eval()(x)
     assert lesson_37.BatchNorm(1).momentum == nn.BatchNorm1d(1).momentum
 
-    whole = nn.Transformer(D, H, 1, 1, FF, batch_first=True)
-    assert not any(part.layers[0].norm_first for part in (whole.encoder, whole.decoder))
+    assert not any(layer(D, H).norm_first for layer in LAYERS)
     ours = like(LAYER, lesson_46.EncoderBlock(D, H, FF))
     other = like(LAYER, layer_of(norm_first=True))
     yield "place of the norm", ours(X), LAYER(X), other(X)
@@ -298,6 +299,8 @@ def positions_and_norms():
     post = encoder_of(nested=False)
     blocks = [like(layer, lesson_46.EncoderBlock(D, H, FF)) for layer in post.layers]
     yield "final norm", nn.Sequential(*blocks)(X), post(X)
+    whole = nn.Transformer(D, H, 1, 1)
+    assert not whole.encoder.layers[0].norm_first
     assert {type(whole.encoder.norm), type(whole.decoder.norm)} == {nn.LayerNorm}
 
 
