@@ -5,7 +5,6 @@ _toc.yml. What must be put in place of the template says TO WRITE: a test refuse
 """
 
 import re
-import textwrap
 from pathlib import Path
 
 import nbformat
@@ -167,8 +166,7 @@ def fill(template: str, **values) -> str:
 
 def numbered(template: str) -> str:
     """Return the template once for each exercise, with its number and temperature."""
-    numbers = range(1, MIN_EXERCISES + 1)
-    return "".join(fill(template, n=n, t=n + 1) for n in numbers)
+    return "".join(fill(template, n=n, t=n + 1) for n in range(1, MIN_EXERCISES + 1))
 
 
 def notebook_of(template: str, shared: dict):
@@ -189,9 +187,9 @@ def with_lesson(toc: str, number: str, slug: str) -> str:
     before = [match for match in entries if int(match[2]) < int(number)]
     place = before[-1].end() if before else entries[0].start()
     indent = entries[max(0, len(before) - 1)][1]
-    lines = f"- file: lessons/{number}-{slug}\n  sections:\n"
-    lines += f"    - file: lessons/{number}-exercises\n"
-    return toc[:place] + textwrap.indent(lines, indent) + toc[place:]
+    lines = f"{indent}- file: lessons/{number}-{slug}\n{indent}  sections:\n"
+    lines += f"{indent}    - file: lessons/{number}-exercises\n"
+    return toc[:place] + lines + toc[place:]
 
 
 def write(root: Path, number: str, slug: str) -> list[str]:
@@ -209,8 +207,8 @@ def write(root: Path, number: str, slug: str) -> list[str]:
         text = fill(template, links=numbered(LINK), how=how, **names)
         nbformat.write(notebook_of(text, shared), path)
     checks.write_text(fill(CHECKS, answers=numbered(RIGHT), **names), encoding="utf-8")
-    text = with_lesson(toc.read_text(encoding="utf-8"), number, slug)
-    toc.write_text(text, encoding="utf-8")
+    contents = with_lesson(toc.read_text(encoding="utf-8"), number, slug)
+    toc.write_text(contents, encoding="utf-8")
     return [line for path in paths for line in run(path)]
 
 
