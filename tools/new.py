@@ -18,7 +18,7 @@ SHARED = ("46", "46-exercises")  # cells are taken from them which every lesson 
 
 # "# %% id" begins a cell of code, "# %% [md] id" one of Markdown. A cell with nothing
 # in it is the shared lesson's cell of that id.
-LESSON = r'''# %% [md] title
+LESSON = r"""# %% [md] title
 # Lesson <number>: <title>
 
 TO WRITE: the question that this lesson answers, its paper linked.
@@ -36,14 +36,11 @@ TO WRITE: the question that this lesson answers, its paper linked.
 
 TO WRITE: an example by hand, the idea in words, and the formula.
 # %% softmax
-def softmax(x):
-    """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
-    e = x.exp()  # (..., n)
-    return e / e.sum(dim=-1, keepdim=True)  # (..., n)
+<softmax>
 
 
 torch.manual_seed(0)
-x = torch.randn(4, 5)  # (B, n)
+x = torch.randn(2, 4, 5)  # (B, T, n)
 for x in (x, x.double()):
     compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
 print(f"softmax: all weights are positive: {bool((softmax(x) > 0).all())}")
@@ -65,7 +62,11 @@ In the notebook [Exercises](<number>-exercises.ipynb), with checks and hints.
 ## Where this goes next
 
 TO WRITE: the next lessons, and the papers, up to today.
-'''
+"""
+SOFTMAX = '''def softmax(x):
+    """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
+    e = x.exp()  # (..., n)
+    return e / e.sum(dim=-1, keepdim=True)  # (..., n)'''
 LINK = (
     "<n>. [Temperature <t>](<number>-exercises.ipynb#<n>-temperature-<t>): TO WRITE.\n"
 )
@@ -82,6 +83,9 @@ Exercises for [Lesson <number>: <title>](<number>-<slug>.ipynb), from easy to ha
 **It takes** two seconds to run as it is (TO WRITE: the times).
 # %% setup
 # %% judge
+# %% given
+# @title From the lesson
+<softmax>
 """
 EXERCISE = '''# %% [md] tempered-<n>
 ## <n>. Temperature <t>
@@ -116,7 +120,7 @@ TO WRITE: a step, and not the answer.
 # @title Worked answer <n>
 def worked_tempered_<n>(x):
     """The softmax over the last axis of scores divided by <t>."""
-    return F.softmax(x / <t>, dim=-1)  # (B, n)
+    return softmax(x / <t>)  # (B, n)
 
 
 check_tempered_<n>(worked_tempered_<n>)
@@ -199,13 +203,13 @@ def write(root: Path, number: str, slug: str) -> list[str]:
         if path.exists():
             raise SystemExit(f"{path.name} is there already; nothing was written")
     names = {"number": number, "slug": slug, "title": slug.replace("-", " ").title()}
+    names |= {"softmax": SOFTMAX, "links": numbered(LINK)}
     templates = {slug: LESSON, "exercises": EXERCISES + numbered(EXERCISE)}
     paths = [root / f"lessons/{number}-{name}.ipynb" for name in templates]
     for path, lesson, template in zip(paths, SHARED, templates.values(), strict=True):
         shared = {cell.id: cell.source for cell in read(path_of(lesson)).cells}
         how = "".join(re.findall(r"\*\*How it goes.*", shared["title"]))
-        text = fill(template, links=numbered(LINK), how=how, **names)
-        nbformat.write(notebook_of(text, shared), path)
+        nbformat.write(notebook_of(fill(template, how=how, **names), shared), path)
     checks.write_text(fill(CHECKS, answers=numbered(RIGHT), **names), encoding="utf-8")
     contents = with_lesson(toc.read_text(encoding="utf-8"), number, slug)
     toc.write_text(contents, encoding="utf-8")
