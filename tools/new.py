@@ -202,8 +202,8 @@ def write(root: Path, number: str, slug: str) -> list[str]:
     for path in [*(root / "lessons").glob(f"{number}-*"), checks]:
         if path.exists():
             raise SystemExit(f"{path.name} is there already; nothing was written")
-    names = {"number": number, "slug": slug, "title": slug.replace("-", " ").title()}
-    names |= {"softmax": SOFTMAX, "links": numbered(LINK)}
+    names = {"softmax": SOFTMAX, "links": numbered(LINK), "number": number}
+    names |= {"slug": slug, "title": slug.replace("-", " ").title()}
     templates = {slug: LESSON, "exercises": EXERCISES + numbered(EXERCISE)}
     paths = [root / f"lessons/{number}-{name}.ipynb" for name in templates]
     for path, lesson, template in zip(paths, SHARED, templates.values(), strict=True):
