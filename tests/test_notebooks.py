@@ -80,7 +80,7 @@ def prints(text, name="stdout"):
 
 FIGURE = new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "x"})
 ERROR = new_output("error", ename="E", evalue="no")
-NO_STARTER = "cell 4: no starter before the check"
+NO_STARTER = "cell 5: no starter before the check"
 METADATA = "not the metadata of its place; `make run` sets it"
 # A cell, the fault (other fields, or other text "old -> new"), words of the problem.
 LESSON = [
@@ -145,21 +145,21 @@ CALL, WORKED = "\ncheck_tempered_1(tempered_1)", "\ncheck_tempered_1(worked_"
 EXERCISES = [
     ("title", "**How -> How", "cell 1 does not say, in this order: **How it goes**"),
     ("-hint-heading", "Hint -> Help", "other notebook metadata than `make run` stores"),
-    ("-hint-heading", "Hint -> Help", "cell 4: no hint, or one that is not plain"),
+    ("-hint-heading", "Hint -> Help", "cell 5: no hint, or one that is not plain"),
     ("", "## 1. -> ## ", "cell 1: 3 exercises; there should be at least 4"),
-    ("", "1. -> 2.", "cell 4: exercise 2 should be 1"),
+    ("", "1. -> 2.", "cell 5: exercise 2 should be 1"),
     ("-starter", 'n).""" -> n)."""\n    return x', NO_STARTER),
     ("-starter", '""" -> "', NO_STARTER),
-    ("-check", "exercise 1 -> exercise 9", "cell 6: the check starts with `# @title"),
-    ("-check", f"{CALL} -> ", "cell 6: the check does not end with `check_tempered_1("),
-    ("-check", prints("Exercise 1: right."), "cell 6: the stored output of the check"),
-    ("-check", {"metadata": {"tags": ["nbval-skip"]}}, f"cell 6: {METADATA}"),
-    ("-hint-heading", {"metadata": {}}, f"cell 7: {METADATA}"),
-    ("-answer", {"metadata": {}}, f"cell 10: {METADATA}"),
-    ("-answer", "# @title -> #", "cell 10: a closed code cell starts with `# @title`"),
-    ("-answer", f"{WORKED} -> (", "cell 4: no worked answer that check_tempered_1"),
+    ("-check", "exercise 1 -> exercise 9", "cell 7: the check starts with `# @title"),
+    ("-check", f"{CALL} -> ", "cell 7: the check does not end with `check_tempered_1("),
+    ("-check", prints("Exercise 1: right."), "cell 7: the stored output of the check"),
+    ("-check", {"metadata": {"tags": ["nbval-skip"]}}, f"cell 7: {METADATA}"),
+    ("-hint-heading", {"metadata": {}}, f"cell 8: {METADATA}"),
+    ("-answer", {"metadata": {}}, f"cell 11: {METADATA}"),
+    ("-answer", "# @title -> #", "cell 11: a closed code cell starts with `# @title`"),
+    ("-answer", f"{WORKED} -> (", "cell 5: no worked answer that check_tempered_1"),
     ("-answer", prints("Exercise 1: wrong."), "no worked answer that check_tempered_1"),
-    ("-teaches", "**What it -> It", "cell 4: the worked answer does not end with **Wh"),
+    ("-teaches", "**What it -> It", "cell 5: the worked answer does not end with **Wh"),
 ]
 FAULTS = [
     *(("new", *row) for row in LESSON),

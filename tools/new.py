@@ -67,9 +67,7 @@ SOFTMAX = '''def softmax(x):
     """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
     e = x.exp()  # (..., n)
     return e / e.sum(dim=-1, keepdim=True)  # (..., n)'''
-LINK = (
-    "<n>. [Temperature <t>](<number>-exercises.ipynb#<n>-temperature-<t>): TO WRITE.\n"
-)
+LINK = "<n>. [Divided by <t>](<number>-exercises.ipynb#<n>-divided-by-<t>): TO WRITE.\n"
 
 EXERCISES = """# %% [md] title
 # Lesson <number>: Exercises
@@ -88,7 +86,7 @@ Exercises for [Lesson <number>: <title>](<number>-<slug>.ipynb), from easy to ha
 <softmax>
 """
 EXERCISE = '''# %% [md] tempered-<n>
-## <n>. Temperature <t>
+## <n>. Divided by <t>
 
 TO WRITE: the task, in words.
 # %% tempered-<n>-starter
@@ -169,7 +167,7 @@ def fill(template: str, **values) -> str:
 
 
 def numbered(template: str) -> str:
-    """Return the template once for each exercise, with its number and temperature."""
+    """Return the template once for each exercise, with its number and divisor."""
     return "".join(fill(template, n=n, t=n + 1) for n in range(1, MIN_EXERCISES + 1))
 
 
