@@ -6,21 +6,11 @@ check and the hint stay, so that a copy runs before anything in it is solved.
 
 import sys
 
-import nbformat
-
 from tools.execute import save
 from tools.form import ANSWER, close, problems, sections
 from tools.notebooks import ROOT, display_name, find, is_exercises, read
 
 HANDOUT = ROOT / "_build" / "handout"
-
-
-def without_answers(notebook):
-    """Return a copy of an exercise notebook without what is under "Worked answer"."""
-    copy = nbformat.from_dict(notebook)
-    copy.cells = [cell for cell, section in sections(copy) if section != ANSWER]
-    close(copy)
-    return copy
 
 
 def main(arguments: list[str]) -> int:
@@ -32,6 +22,10 @@ def main(arguments: list[str]) -> int:
         return 1
     HANDOUT.mkdir(parents=True, exist_ok=True)
     for path in paths:
-        save(without_answers(read(path)), HANDOUT / path.name)
+        notebook = read(path)
+        parts = sections(notebook)
+        notebook.cells = [cell for cell, section in parts if section != ANSWER]
+        close(notebook)
+        save(notebook, HANDOUT / path.name)
         print(display_name(HANDOUT / path.name))
     return 0

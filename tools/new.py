@@ -5,30 +5,25 @@ _toc.yml. What must be put in place of the template says TO WRITE: a test refuse
 """
 
 import re
-import sys
 from pathlib import Path
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools.execute import run
-from tools.form import MIN_EXERCISES, NOTEBOOK_METADATA
-from tools.notebooks import CHECKS, ROOT, data_of, path_of, read
+from tools.form import MIN_EXERCISES
+from tools.notebooks import ROOT, path_of, read
 
 PLACEHOLDER = "TO WRITE"
-SHARED = "46"  # the lesson that cells are taken from which every lesson has
+SHARED = ("46", "46-exercises")  # cells are taken from them which every lesson has
 
 # "# %% id" begins a cell of code, "# %% [md] id" one of Markdown. A cell with nothing
 # in it is the shared lesson's cell of that id.
-LESSON = r'''# %% [md] title
+LESSON = r"""# %% [md] title
 # Lesson <number>: <title>
 
-What would a person ask here? TO WRITE: the question that this lesson answers, in two or
-three sentences, with its paper linked.
+TO WRITE: the question that this lesson answers, its paper linked.
 
-**You will**
-
-- TO WRITE: three to five lines, each with a verb.
+**You will** TO WRITE: three to five lines, each with a verb.
 
 **You need** TO WRITE: lessons, linked, and ideas.
 
@@ -39,29 +34,16 @@ three sentences, with its paper linked.
 # %% [md] softmax-idea
 ## The softmax
 
-TO WRITE: an example by hand, the idea in words, and the formula:
-
-$$\mathrm{softmax}(x)_i = \frac{e^{x_i}}{\sum_j e^{x_j}} .$$
+TO WRITE: an example by hand, the idea in words, and the formula.
 # %% softmax
-def softmax(x):
-    """Softmax over the last axis.
-
-    x: (..., n). Returns (..., n), positive numbers with sum 1.
-    """
-    e = x.exp()  # (..., n)
-    return e / e.sum(dim=-1, keepdim=True)  # (..., n)
+<softmax>
 
 
 torch.manual_seed(0)
-x = torch.randn(4, 5)  # (B, n)
-compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
-x = x.double()
-compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
-# %% [md] buys-idea
-TO WRITE: what it buys, measured by taking it away.
-# %% buys
-for name, weights in (("softmax", softmax(x)), ("no softmax", x)):
-    print(f"{name}: all weights are positive: {bool((weights > 0).all())}")
+x = torch.randn(2, 4, 5)  # (B, T, n)
+for x in (x, x.double()):
+    compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
+print(f"softmax: all weights are positive: {bool((softmax(x) > 0).all())}")
 # %% [md] takeaways
 ## What to take away
 
@@ -73,16 +55,19 @@ Each claim, and the printed line that it rests on.
 # %% [md] exercises
 ## Exercises
 
-Each has a check that says whether your answer is right, a hint and a worked answer, in
-the notebook [Exercises](<number>-exercises.ipynb).
+In the notebook [Exercises](<number>-exercises.ipynb), with checks and hints.
 
 <links>
 # %% [md] next
 ## Where this goes next
 
 TO WRITE: the next lessons, and the papers, up to today.
-'''
-LINK = "<n>. [Temperature <t>](<number>-exercises.ipynb#<n>-temperature-<t>): TO WRITE."
+"""
+SOFTMAX = '''def softmax(x):
+    """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
+    e = x.exp()  # (..., n)
+    return e / e.sum(dim=-1, keepdim=True)  # (..., n)'''
+LINK = "<n>. [Divided by <t>](<number>-exercises.ipynb#<n>-divided-by-<t>): TO WRITE.\n"
 
 EXERCISES = """# %% [md] title
 # Lesson <number>: Exercises
@@ -98,38 +83,28 @@ Exercises for [Lesson <number>: <title>](<number>-<slug>.ipynb), from easy to ha
 # %% judge
 # %% given
 # @title From the lesson
-<given>
+<softmax>
 """
 EXERCISE = '''# %% [md] tempered-<n>
-## <n>. Temperature <t>
+## <n>. Divided by <t>
 
 TO WRITE: the task, in words.
 # %% tempered-<n>-starter
 def tempered_<n>(x):
-    """The softmax over the last axis of scores divided by <t>.
-
-    x: (B, n). Returns (B, n).
-    """
+    """The softmax over the last axis of x (B, n) divided by <t>: (B, n)."""
 # %% tempered-<n>-check
 # @title Check exercise <n>
 def check_tempered_<n>(answer):
     """Hold an answer against PyTorch's softmax on random scores."""
     generator = torch.Generator().manual_seed(<n>)
     x = torch.randn(4, 5, generator=generator).double()
-    judge(
-        <n>,
-        answer,
-        [("x (4, 5)", (x,), (x / <t>).softmax(-1))],
-        "what PyTorch computes",
-        {
-            "the scores are multiplied, not divided":
-                lambda x: (x * <t>).softmax(-1),
-            "the scores are not divided": lambda x: x.softmax(-1),
-            "the weights are divided, not the scores":
-                lambda x: x.softmax(-1) / <t>,
-        },
-        "It equals PyTorch's softmax to 1e-6 in float64.",
-    )
+    mistakes = {
+        "the scores are multiplied": lambda x: (x * <t>).softmax(-1),
+        "the scores are not divided": lambda x: x.softmax(-1),
+        "the weights are divided": lambda x: x.softmax(-1) / <t>,
+    }
+    cases = [("x (4, 5)", (x,), (x / <t>).softmax(-1))]
+    judge(<n>, answer, cases, "PyTorch's", mistakes, "It is PyTorch's.")
 
 
 check_tempered_<n>(tempered_<n>)
@@ -151,17 +126,37 @@ check_tempered_<n>(worked_tempered_<n>)
 **What it teaches.** TO WRITE.
 '''
 
-ANSWER = r"""
-    "tempered_<n>": "def tempered_<n>(x):\n    return (x / <t>).softmax(-1)",
-"""
-EQUAL = """
+CHECKS = '''"""Lesson <number>: what its checks need to know."""
+
+from tests.checking import equal
+
+# Printed numbers that may differ between processors: the line, and each number's range.
+BANDS = {}
+# Numbers of the prose that no output shows, and why they may stand there.
+NUMBERS = {
+    "1e-5": "the limit in float32, asserted by compare",
+    "1e-12": "the limit in float64, asserted by compare",
+}
+# Terms that a reader must find in the glossary.
+TERMS = ["TO WRITE"]
+# Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
+FAULTS = {}
+# Mutants that survive, by the reason why they may.
+ACCEPTED = {}
+# A right answer to each exercise, written otherwise than ours.
+ANSWERS = {
+    "<number>-exercises": """
+<answers>"""
+}
+
 
 # Functions held to PyTorch's on drawn inputs stand below.
 @equal("softmax")
 def test_softmax(lesson, normal, lead, n):
     x = normal(*lead, n)
     yield lesson.softmax(x), x.softmax(dim=-1)
-"""
+'''
+RIGHT = "def tempered_<n>(x):\n    return (x / <t>).softmax(-1)\n"
 
 
 def fill(template: str, **values) -> str:
@@ -171,113 +166,59 @@ def fill(template: str, **values) -> str:
     return template
 
 
-def numbered(template: str, **values) -> str:
-    """Return the template once for each exercise, with its number and temperature."""
-    numbers = range(1, MIN_EXERCISES + 1)
-    return "".join(fill(template, n=n, t=n + 1, **values) for n in numbers)
+def numbered(template: str) -> str:
+    """Return the template once for each exercise, with its number and divisor."""
+    return "".join(fill(template, n=n, t=n + 1) for n in range(1, MIN_EXERCISES + 1))
 
 
-def source_of(name: str, cell_id: str) -> str:
-    """Return the source of a cell of the notebook called `name`."""
-    return next(c.source for c in read(path_of(name)).cells if c.id == cell_id)
-
-
-def notebook_of(template: str, shared: str):
+def notebook_of(template: str, shared: dict):
     """Return the notebook that a template describes, not executed."""
     cells = []
     for part in re.split(r"^# %% ", template, flags=re.MULTILINE)[1:]:
         head, _, source = part.partition("\n")
-        new_cell = new_markdown_cell if head.startswith("[md] ") else new_code_cell
-        id_ = head.removeprefix("[md] ")
-        cells.append(new_cell(source.strip() or source_of(shared, id_), id=id_))
-    metadata = nbformat.from_dict(NOTEBOOK_METADATA)
-    return new_notebook(cells=cells, metadata=metadata)
-
-
-def checks_of(number: str) -> str:
-    """Return tests/lessons/lesson_NN.py, with the comments of the shared lesson's."""
-    text = (CHECKS / f"lesson_{SHARED}.py").read_text(encoding="utf-8")
-    docstring = text.partition("\n")[0].replace(SHARED, number)
-    answers = numbered(ANSWER).replace("\n\n", "\n")
-    shown = source_of(SHARED, "digits")
-    numbers = "".join(
-        f'\n    "{n}": "{why}",'
-        for n, why in data_of(SHARED)["NUMBERS"].items()
-        if n in shown
-    )
-    values = {
-        "NUMBERS": f"{{{numbers}\n}}",
-        "TERMS": f'["{PLACEHOLDER}"]',
-        "ANSWERS": f"{{{answers}}}",
-    }
-    constants = [
-        f"\n{comment}{name} = {values.get(name, '{}')}\n"
-        for comment, name in re.findall(
-            r"^((?:# .*\n)+)([A-Z]+) = ", text, re.MULTILINE
-        )
-    ]
-    head = f"{docstring}\n\nfrom tests.checking import equal\n"
-    return head + "".join(constants) + EQUAL
+        *kind, id_ = head.split()
+        new_cell = nbformat.v4.new_markdown_cell if kind else nbformat.v4.new_code_cell
+        cells.append(new_cell(source.strip() or shared[id_], id=id_))
+    return nbformat.v4.new_notebook(cells=cells)
 
 
 def with_lesson(toc: str, number: str, slug: str) -> str:
     """Return the text of _toc.yml with a lesson and its exercises, by number."""
-    lines = toc.splitlines(keepends=True)
-    places = []
-    for index, line in enumerate(lines):
-        if match := re.match(r"( *)- file: lessons/(\d+)-(?!exercises)", line):
-            places.append((int(match[2]), index, match[1]))
-    before = [place for place in places if place[0] < int(number)]
-    _, index, indent = max(before) if before else min(places)
-    if before:  # go behind the exercises of that lesson, which stand further right
-        index += 1
-        while index < len(lines) and lines[index].startswith(f"{indent} "):
-            index += 1
-    lines[index:index] = [
-        f"{indent}- file: lessons/{number}-{slug}\n",
-        f"{indent}  sections:\n",
-        f"{indent}    - file: lessons/{number}-exercises\n",
-    ]
-    return "".join(lines)
+    entry = r"^( *)- file: lessons/(\d+)-.*\n(?:\1 .*\n)*"
+    entries = [*re.finditer(entry, toc, re.MULTILINE)]
+    before = [match for match in entries if int(match[2]) < int(number)]
+    place = before[-1].end() if before else entries[0].start()
+    indent = entries[max(0, len(before) - 1)][1]
+    lines = f"{indent}- file: lessons/{number}-{slug}\n{indent}  sections:\n"
+    lines += f"{indent}    - file: lessons/{number}-exercises\n"
+    return toc[:place] + lines + toc[place:]
 
 
-def write(root: Path, number: str, slug: str, title: str) -> list[str]:
-    """Write a lesson into the course at `root`; return what is wrong with it.
-
-    Errors: `FileExistsError` where the course has a file of that number.
-    """
+def write(root: Path, number: str, slug: str) -> list[str]:
+    """Write a lesson into the course at `root`; return what is wrong with it."""
     checks, toc = root / f"tests/lessons/lesson_{number}.py", root / "_toc.yml"
     for path in [*(root / "lessons").glob(f"{number}-*"), checks]:
         if path.exists():
-            raise FileExistsError(f"{path.name} is there already; nothing was written")
-    names = {"number": number, "slug": slug, "title": title}
-    given = re.search(r"^def .*?(?=\n\n\n)", LESSON, re.DOTALL | re.MULTILINE)[0]
-    paragraphs = source_of(f"{SHARED}-exercises", "title").split("\n\n")
-    how = next(text for text in paragraphs if text.startswith("**How it goes**"))
-    links = numbered(LINK + "\n")
-    lesson = fill(LESSON, links=links, **names)
-    exercises = fill(EXERCISES + numbered(EXERCISE), given=given, how=how, **names)
-    paths = [root / f"lessons/{number}-{name}.ipynb" for name in (slug, "exercises")]
-    nbformat.write(notebook_of(lesson, SHARED), paths[0])
-    nbformat.write(notebook_of(exercises, f"{SHARED}-exercises"), paths[1])
-    checks.write_text(checks_of(number), encoding="utf-8")
-    text = with_lesson(toc.read_text(encoding="utf-8"), number, slug)
-    toc.write_text(text, encoding="utf-8")
+            raise SystemExit(f"{path.name} is there already; nothing was written")
+    names = {"softmax": SOFTMAX, "links": numbered(LINK), "number": number}
+    names |= {"slug": slug, "title": slug.replace("-", " ").title()}
+    templates = {slug: LESSON, "exercises": EXERCISES + numbered(EXERCISE)}
+    paths = [root / f"lessons/{number}-{name}.ipynb" for name in templates]
+    for path, lesson, template in zip(paths, SHARED, templates.values(), strict=True):
+        shared = {cell.id: cell.source for cell in read(path_of(lesson)).cells}
+        how = "".join(re.findall(r"\*\*How it goes.*", shared["title"]))
+        nbformat.write(notebook_of(fill(template, how=how, **names), shared), path)
+    checks.write_text(fill(CHECKS, answers=numbered(RIGHT), **names), encoding="utf-8")
+    contents = with_lesson(toc.read_text(encoding="utf-8"), number, slug)
+    toc.write_text(contents, encoding="utf-8")
     return [line for path in paths for line in run(path)]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the lesson of a number, a slug and a title; the last two may be missing."""
-    number, slug, *title = [*arguments, "new-lesson"][: max(2, len(arguments))]
-    if not re.fullmatch(r"\d{2,}", number) or not re.fullmatch(r"[a-z0-9-]+", slug):
-        print("usage: make new LESSON=48 SLUG=rotary-positions", file=sys.stderr)
-        return 2
-    try:
-        found = write(
-            ROOT, number, slug, " ".join(title) or slug.replace("-", " ").capitalize()
-        )
-    except FileExistsError as error:
-        print(error, file=sys.stderr)
-        return 1
+    """Write the lesson of a number and a slug; the slug may be missing."""
+    match = re.fullmatch(r"(\d\d)(?: ([a-z0-9-]+))?", " ".join(arguments))
+    if not match:
+        raise SystemExit('usage: make new LESSON="48 rotary-positions"')
+    found = write(ROOT, match[1], match[2] or "new-lesson")
     print("\n".join(found) or f"written; now replace each {PLACEHOLDER}")
     return 1 if found else 0
