@@ -1,6 +1,5 @@
 """Functions that several lessons repeat, each copy held to PyTorch's own."""
 
-import ast
 import contextlib
 import inspect
 import io
@@ -13,7 +12,8 @@ import torch.nn as nn
 from hypothesis import strategies as st
 
 from tests.checking import LIMIT, checks_of, equal, mlp, sdpa, seeded
-from tools.notebooks import EXERCISE_NAMES, LESSON_NAMES, data_of, path_of, read
+from tools.faults import Notebook
+from tools.notebooks import LESSON_NAMES, data_of
 
 ACTIVATIONS = {"47": nn.GELU}  # elsewhere nn.ReLU
 CLASSES = ["45", "47"]  # labels are numbers of classes, elsewhere 0.0 or 1.0
@@ -123,20 +123,9 @@ def test_accuracy(lesson, number, normal, n, d):
     yield lesson.accuracy(nn.Sequential(), logits, y), 100 * sum(hits) / n
 
 
-def code_of(name):
-    """Return each function and class of a notebook, without its docstring."""
-    found = {}
-    for cell in read(path_of(name)).cells:
-        for node in ast.parse(cell.source).body if cell.cell_type == "code" else []:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                node.body = node.body[ast.get_docstring(node) is not None :]
-                found[node.name] = ast.dump(node)
-    return found
-
-
 @pytest.mark.parametrize("number", LESSON_NAMES)
 def test_every_function_is_held_or_exempt(number):
-    defined, checks = set(code_of(number)), checks_of(number)
+    defined, checks = set(Notebook(number).definitions), checks_of(number)
     own = [c for c in checks if c.pairs.__module__.endswith(f"lesson_{number}")]
     assert own, f"tests/lessons/lesson_{number}.py has no check made by @equal"
     held = {function for check in checks for function in check.functions}
@@ -145,11 +134,3 @@ def test_every_function_is_held_or_exempt(number):
     assert not free, f"Lesson {number}: neither held by @equal nor in EXEMPT: {free}"
     needless = sorted(exempt - (defined - held))
     assert not needless, f"Lesson {number}: needlessly in EXEMPT: {needless}"
-
-
-@pytest.mark.parametrize("name", EXERCISE_NAMES)
-def test_exercises_repeat_functions_unchanged(name):
-    lessons = [code_of(number) for number in LESSON_NAMES]
-    for function, code in code_of(name).items():
-        known = [lesson[function] for lesson in lessons if function in lesson]
-        assert code in known or not known, f"{name}: {function} is not the lesson's"
