@@ -7,9 +7,8 @@
 
 A parameter's name says what it is: drawn for each example (`DRAWN`), a method of
 `Maker`, the `lesson`'s functions, or its `number`. Both of each pair that is yielded
-must be equal: values, and gradients by all numbers that the maker made. The second does
-not depend on the functions that are named. In lesson_NN.py a check is about that
-lesson, elsewhere about each lesson that has all the functions.
+must be equal: values, and gradients by all numbers that the maker made. In
+lesson_NN.py a check is about that lesson, elsewhere about all with such functions.
 """
 
 import importlib

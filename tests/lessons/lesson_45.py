@@ -223,8 +223,7 @@ def test_the_mean_of_pairs_cannot_tell_pairings_apart(lesson, module, n, d, seed
         new, y = lesson.repair(x, asked, shift)
         expected = x.clone()
         expected[:, :-1, 16:] = x[:, :-1, 16:].roll(shift, 1)
-        yield new, expected
-        yield y, expected[torch.arange(n), asked, 16:].argmax(1)
+        yield (new, y), (expected, expected[torch.arange(n), asked, 16:].argmax(1))
         yield logits[shift], model.double()(expected.double()).detach()
         yield right[shift], logits[shift].argmax(1) == y
 

@@ -1,7 +1,5 @@
 """Lesson 47: what its checks need to know, and its functions held to PyTorch's."""
 
-import math
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -18,7 +16,6 @@ BANDS = {
     "glyphs, CNN: mean test acc": (65, 87.9, 99.9),
     "glyphs, CNN, twice the steps: mean test acc": (82, 95.9, 6.9),
     "glyphs, a rule on the sum, nothing learned: test acc": (99, 100, 0.9),
-    # data hunger
     "ViT,   25 training images: mean test acc": (26, 44.9, 99.9),
     "ViT,  100 training images: mean test acc": (45, 74.9, 99.9),
     "ViT,  400 training images: mean test acc": (88, 100, 6.9),
@@ -85,17 +82,14 @@ attention || 3, H, D // H) || H, 3, D // H).transpose(2, 3) || parts-parity
 multihead-attention || .transpose(1, 2).flatten(2) || .reshape(x.shape) || parts-parity
 multihead-attention || centred.square().mean( || x.var( || parts-parity
 multihead-attention || (var + norm.eps) || (var).add(norm.eps) || parts-parity
-block || x + multihead_attention(normed, self.self_attn)
-    || layer_norm(x + multihead_attention(x, self.self_attn), self.norm1)
-    || encoder-parity
+block || x + multihead_attention(normed, self.self_attn) ||
+    layer_norm(x + multihead_attention(x, self.self_attn), self.norm1) || encoder-parity
 block || x + multihead_attention( || normed + multihead_attention( || encoder-parity
 encoder-torch || activation="gelu" || activation="relu" || encoder-parity
-vit || x + self.pos_embed || torch.cat([x[:, :1], x[:, 1:] + self.pos_embed[1:]], 1)
-    || vit-parity
+vit || x + self.pos_embed || x + F.pad(self.pos_embed[1:], (0, 0, 1, 0)) || vit-parity
 vit || x + self.pos_embed || x + self.pos_embed[: len(x)].unsqueeze(1) || vit-parity
 vit || else x[:, 0] || else x[:, -1] || vit-parity
-vit || PreNormBlock(D, H, FF) for _ in range(L)\n
-    || [PreNormBlock(D, H, FF)] * L\n || size
+vit || PreNormBlock(D, H, FF) for _ in range(L) || [PreNormBlock(D, H, FF)] * L || size
 geometry || [:, pixel_order] || [:, pixel_order.argsort()]
 geometry || pos_embed[1:] = model.pos_embed[1:] || pos_embed[:16] = model.pos_embed[:16]
 quadrant-data || (1), labels || (1), labels.roll(1) || quadrant-results
@@ -112,8 +106,7 @@ grid-answer || products[1:, :, 1:], || products[1:, :, :-1],
 resize-check || weights, grid || weights.flip(0), grid || resize-answer
 fixed-answer || model.pos_embed[0] = 0 || pass
 sum-answer || images.roll(2, dims=3) || F.pad(images, (2, 0))[..., :12]
-sum-check || [images[..., -right:], images[..., :-right]]
-    || [images[..., right:], images[..., :right]] || sum-answer
+sum-check || -right:], images[..., :-right] || right:], images[..., :right] || sum-answer
 """,
 }
 
@@ -172,8 +165,12 @@ EXEMPT = {
     "train_eval": "trains",
 }
 
-
 # Functions held to PyTorch's on drawn inputs stand below.
+parts = ["embed_patches", "split_heads", "PreNormBlock", "encode", "torch_encoder"]
+looks = ["class_attention", "position_similarity"]
+readouts = st.sampled_from(["class", "mean"])
+
+
 @equal("patchify", "unpatchify", "PatchSum")
 def test_patches(lesson, normal, module, B, rows, cols, P, C, D):
     images = normal(B, C, rows * P, cols * P)
@@ -185,35 +182,27 @@ def test_patches(lesson, normal, module, B, rows, cols, P, C, D):
     yield model(images), read(model.patch_embed(images).sum((2, 3)))
 
 
-parts = ["embed_patches", "split_heads", "PreNormBlock", "encode", "torch_encoder"]
-looks = ["class_attention", "position_similarity"]
-readouts = st.sampled_from(["class", "mean"])
-
-
 @equal("ViT", "vit_torch", *parts, *looks, readout=readouts)
 def test_vit(lesson, normal, module, rows, P, C, H, d_wide, FF, L, readout, use_pos):
     D, images = H * d_wide, normal(2, C, rows * P, rows * P)
     model = module(lesson.ViT(rows * P, P, C, D, H, FF, L, 3, use_pos, readout))
-    layers, options = [], {"dropout": 0.0, "activation": "gelu", "batch_first": True}
-    for block in model.blocks:
-        layer = nn.TransformerEncoderLayer(D, H, FF, norm_first=True, **options)
-        layers.append(share_parameters(layer, block))
+    sizes = D, H, FF, 0.0, "gelu", 1e-5, True, True  # the batch and the norm first
+    theirs = [nn.TransformerEncoderLayer(*sizes) for _ in model.blocks]
+    layers = list(map(share_parameters, theirs, model.blocks))
     x, skip = model.patch_embed(images).flatten(2).mT, readout == "class"
     if skip:
         x = torch.cat([model.class_token.repeat(2, 1, 1), x], 1)
     tokens = x + model.pos_embed if use_pos else x
     x = nn.Sequential(*layers, model.norm)(tokens)
     reference = model.head(x[:, 0] if skip else x.mean(1))
-    yield len(list(model.parameters())), 6 + 12 * L + skip + use_pos
     if use_pos:
         yield lesson.vit_torch(model, images).detach(), reference.detach()
         places = model.pos_embed[1:].detach()
         cosines = F.cosine_similarity(places.unsqueeze(1), places, dim=-1)
         yield lesson.position_similarity(model), cosines
     if skip:
-        *layers, last = layers
-        x = nn.Sequential(*layers, last.norm1)(tokens)
-        _, weights = last.self_attn(x, x, x)
+        x = nn.Sequential(*layers[:-1], layers[-1].norm1)(tokens)
+        _, weights = layers[-1].self_attn(x, x, x)
         yield lesson.class_attention(model, images), weights[:, 0, 1:].detach()
     yield by_hand(model)(images), reference
 
@@ -233,9 +222,8 @@ def test_quadrants(lesson, n, P, B, noise, seed):
     labels = torch.randint(4, (n,), generator=generator)
     places = torch.randint(half - 2 * P, (2, n), generator=generator) + P
     centres = places + half * torch.stack([labels // 2, labels % 2])
-    down, right = (torch.arange(2 * half) - centres.unsqueeze(2)).abs()
-    down, right = down.unsqueeze(2), right.unsqueeze(1)  # from the centre
-    crosses = ((down + right <= P) & (down * right == 0)).unsqueeze(1).float()
+    down, right = (torch.arange(2 * half) - centres[..., None]).abs().unsqueeze(3)
+    crosses = ((down + right.mT <= P) & (down * right.mT == 0)).unsqueeze(1).float()
     images = crosses + noise * torch.randn(crosses.shape, generator=generator)
     yield lesson.make_quadrants(n, seeded(seed), 2 * half, P, noise), (images, labels)
     generator, make = seeded(seed), lesson.make_quadrants
@@ -247,7 +235,7 @@ def test_quadrants(lesson, n, P, B, noise, seed):
 def test_glyphs(lesson, n, rows, P, noise, seed):
     generator, side = seeded(seed), rows + 1
     cells = torch.cartesian_prod(torch.arange(side), torch.arange(side)).float()
-    pairs = (torch.cdist(cells, cells, p=math.inf) == rows).nonzero()
+    pairs = (torch.cdist(cells, cells, p=torch.inf) == rows).nonzero()
     places = pairs[torch.randint(len(pairs), (n,), generator=generator)]
     labels = torch.randint(2, (n,), generator=generator)
     glyphs = 2.0 * torch.randint(2, (2, n, P * P), generator=generator) - 1
