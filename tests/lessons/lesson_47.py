@@ -106,7 +106,7 @@ grid-answer || products[1:, :, 1:], || products[1:, :, :-1],
 resize-check || weights, grid || weights.flip(0), grid || resize-answer
 fixed-answer || model.pos_embed[0] = 0 || pass
 sum-answer || images.roll(2, dims=3) || F.pad(images, (2, 0))[..., :12]
-sum-check || -right:], images[..., :-right] || right:], images[..., :right] || sum-answer
+sum-check || -right:], images[..., :-right || right:], images[..., :right || sum-answer
 """,
 }
 
