@@ -246,5 +246,5 @@ def test_spirals(lesson, n, B, noise, seed):
     x = x + noise * torch.randn(2 * n, 2, generator=generator)
     yield lesson.make_spirals(2 * n, seeded(seed), noise), (x, y)
     generator, make = seeded(seed), lesson.make_spirals
-    draws = make(2 * n, generator), make(2 * B, generator)
+    draws = [make(2 * m, generator) for m in (n, B)]
     yield lesson.make_data(seed, 2 * n, 2 * B), draws
