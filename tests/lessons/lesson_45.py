@@ -200,6 +200,7 @@ def test_recall_attention(lesson, normal, module, n, T, D, d):
     yield model(x), model.read(output.squeeze(1))
     hits = weights.squeeze(1).argmax(1) == asked
     yield lesson.share_on_asked(model, x, asked), 100 * hits.float().mean()
+    yield len(model.state_dict()), 5
 
 
 @equal("RecallMean")

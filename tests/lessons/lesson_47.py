@@ -247,3 +247,4 @@ def test_glyphs(lesson, n, rows, P, noise, seed):
     yield lesson.make_glyphs(n, seeded(seed), side, P, noise), (x, labels)
     total = F.unfold(x, P, stride=P).sum(-1).abs()
     yield lesson.equal_by_sum(x, P), (total > 0.8).all(1)
+    yield lesson.equal_by_sum(x, P, 2.0), (total > 2.0).all(1)
