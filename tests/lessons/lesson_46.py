@@ -127,9 +127,6 @@ def deep_accuracy(norm_first, lr, seed):
 """
 }
 
-# Functions that no check holds, and why.
-EXEMPT = {"fit": "trains", "train_eval": "trains"}
-
 
 # Functions held to PyTorch's on drawn inputs stand below.
 @equal("one_head")
@@ -238,3 +235,13 @@ def test_mirror(lesson, module, n, L, T, seed):
     yield ours, [logits, mirrored]
     y = torch.cat([y for _, y in data]) == 1
     yield right, ((logits > 0) == y).sum() + ((mirrored > 0) == ~y).sum()
+
+
+@equal("train_eval", examples=5)
+def test_train_eval(lesson, n, use_pos, causal, seed):
+    data = train, _ = lesson.make_data(seed, 12, 5, n, 9)
+    theirs = lesson.TinyAttnClassifier(use_pos, 12, T=5, causal=causal)  # from `seed`
+    lesson.fit(theirs, *train, 3, 0.02)
+    ours, *accuracies = lesson.train_eval(use_pos, seed, data, 3, 0.02, causal)
+    yield ours.state_dict(), theirs.state_dict()
+    yield accuracies, [lesson.accuracy(theirs, *part) for part in data]

@@ -152,7 +152,6 @@ def off_grid_accuracies(make_model, data, right, seed):
 
 # Functions that no check holds, and why.
 EXEMPT = {
-    "fit": "trains",
     "glyph_cnn": "a size; its parameters and its accuracy are printed",
     "glyph_sum": "a size; its parameters and its accuracy are printed",
     "glyph_vit": "a size; its parameters and its accuracy are printed",

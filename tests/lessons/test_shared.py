@@ -1,6 +1,7 @@
 """Functions that several lessons repeat, each copy held to PyTorch's own."""
 
 import contextlib
+import copy
 import inspect
 import io
 import math
@@ -9,6 +10,7 @@ import statistics
 import pytest
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from hypothesis import strategies as st
 
 from tests.checking import LIMIT, checks_of, equal, mlp, sdpa, seeded
@@ -121,6 +123,29 @@ def test_accuracy(lesson, number, normal, n, d):
         logits, y = logits[:, 0], (y == 0).float()
         hits = [(a > 0) == (b == 1) for a, b in zip(logits, y, strict=True)]
     yield lesson.accuracy(nn.Sequential(), logits, y), 100 * sum(hits) / n
+
+
+STEPS = {"45": 200, "46": 300, "47": 200}
+
+
+@equal("fit", examples=3)
+def test_fit(lesson, number, n, seed):
+    x, y = torch.randn(n, 4, generator=seeded(seed)), torch.arange(n) % 2
+    theirs, loss, given = nn.Linear(4, 3), F.cross_entropy, []
+    if number not in CLASSES:
+        theirs, y = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), y.float()
+        loss = F.binary_cross_entropy_with_logits
+    ours, optimizer = copy.deepcopy(theirs), torch.optim.Adam(theirs.parameters(), 0.01)
+    generator, rows = seeded(seed), slice(None)
+    for step in range(STEPS[number]):
+        if number == "47":  # warm-up, decay, and batches
+            rate, given = min((step + 1) / 4000, 0.01) * (1 - step / 200), [seed]
+            optimizer.param_groups[0]["lr"] = rate
+            rows = torch.randint(n, (64,), generator=generator)
+        optimizer.zero_grad()
+        loss(theirs(x[rows]), y[rows]).backward()
+        optimizer.step()
+    yield lesson.fit(ours, x, y, *given).state_dict(), theirs.state_dict()
 
 
 @pytest.mark.parametrize("number", LESSON_NAMES)
