@@ -7,9 +7,8 @@
 
 A parameter's name says what it is: drawn for each example (`DRAWN`), a method of
 `Maker`, the `lesson`'s functions, or its `number`. Both of each pair that is yielded
-must be equal: values, and gradients by all numbers that the maker made. The second does
-not depend on the functions that are named. In lesson_NN.py a check is about that
-lesson, elsewhere about each lesson that has all the functions.
+must be equal: values, and gradients by all numbers that the maker made. In
+lesson_NN.py a check is about that lesson, elsewhere about all with such functions.
 """
 
 import importlib
@@ -28,12 +27,7 @@ from tools.notebooks import LESSON_NAMES, load
 
 LIMIT = {torch.float32: 1e-5, torch.float64: 1e-12}
 SEARCH = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    print_blob=False,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
+    derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
 )
 DRAWN = {
     **dict.fromkeys(["B", "T", "T_q", "T_k", "D", "FF"], st.integers(1, 6)),
@@ -112,18 +106,6 @@ def by_hand(model):
     return model
 
 
-def train_with_adam(model, rates, loss):
-    """Train by PyTorch's Adam, one step a learning rate; return the losses."""
-    optimizer, losses = torch.optim.Adam(model.parameters()), []
-    for rate in rates:
-        optimizer.param_groups[0]["lr"] = rate
-        optimizer.zero_grad()
-        losses.append(loss())
-        losses[-1].backward()
-        optimizer.step()
-    return [value.item() for value in losses]
-
-
 def flat(value) -> list:
     """Return the tensors, numbers and texts of nested lists, tuples and dicts."""
     if isinstance(value, dict):
@@ -191,8 +173,8 @@ def equal(*functions, examples=25, **draws):
         def test(number):
             hold(number, load(number))
 
-        CHECKS.append(SimpleNamespace(pairs=pairs, functions=functions, lessons=having))
-        CHECKS[-1].hold = hold
+        check = {"pairs": pairs, "functions": functions, "lessons": having}
+        CHECKS.append(SimpleNamespace(hold=hold, **check))
         return test
 
     return register
@@ -206,11 +188,7 @@ def checks_of(number):
 
 
 def first_difference(number, lesson, functions, **options) -> str:
-    """Return why the functions are wrong, in a line; "" where all their checks pass.
-
-    lesson: an object with the (changed) functions and classes of lesson `number`.
-    options: further settings of Hypothesis, as max_examples=10.
-    """
+    """Return why functions of a changed lesson are wrong, in a line, or ""."""
     options = {"phases": [Phase.generate]} | options
     for check in checks_of(number):
         if not set(check.functions).isdisjoint(functions):

@@ -7,7 +7,8 @@ The notebook's cells run once, in one process, and must print what is stored (di
 the bands, as for nbval). Before a cell that is to be changed the process forks, and the
 child goes on with the changed cell. A fault is "wrong" where a cell prints otherwise or
 an assertion fails; any other error, or no end, is "does not run", and says nothing
-about the checks. What survives is put to the drawn inputs of tests/lessons.
+about the checks. What survives in a function is put to the drawn inputs of
+tests/lessons, which find it wrong or show it equal.
 
 A mutant runs until a training cell that comes after the first cell that uses what the
 mutant changes. Where the first use is itself training, the mutant is slow; of slow ones
@@ -48,7 +49,7 @@ DRAWN, DRAWN_SLOW, ALL_SLOW = 80, 1, 4  # mutants a notebook
 SECONDS, SECONDS_SLOW = 20, 300  # of CPU, for one fault
 MOST_ACCEPTED = 0.10
 WRONG, DOES_NOT_RUN, SURVIVES = "wrong", "does not run", "survives"
-BY_DRAWN_INPUTS = "wrong, by drawn inputs"
+BY_DRAWN_INPUTS, EQUAL = "wrong, by drawn inputs", "equal on drawn inputs"
 DEFINITIONS = ast.FunctionDef | ast.ClassDef
 
 
@@ -163,8 +164,10 @@ class Notebook:
             source = fault.source if self.cells[number].id == fault.cell else ""
             if problem := self.run(number, namespace, source):
                 return problem, self.cells[number].id
-        difference = fault.owner and self.difference(fault)
-        return (BY_DRAWN_INPUTS, difference) if difference else (SURVIVES, "")
+        if not self.users_of(fault.owner) & self.held_functions():
+            return SURVIVES, ""
+        difference = self.difference(fault)
+        return (BY_DRAWN_INPUTS, difference) if difference else (EQUAL, "")
 
     def difference(self, fault: Fault) -> str:
         """Return what drawn inputs find wrong with a mutant of a function, or ""."""
@@ -257,49 +260,34 @@ def problems_of(notebook: Notebook, few: bool) -> list[str]:
 def problems_of_mutants(notebook, tried, every, few) -> list[str]:
     """Print the score of a lesson; return its survivors that ACCEPTED does not name.
 
-    ACCEPTED names, by reason, identities or the beginnings of some, with a star; the
-    longest that fits holds. What is "to cure" is known to survive, and counts as such.
+    What ACCEPTED has "to cure" is known to survive, and lowers the score.
     tried: mutants with their verdicts; every: all mutants.
     """
-    reasons = {
-        row: reason
-        for reason, text in data_of(notebook.name).get("ACCEPTED", {}).items()
-        for line in rows_of(text)
-        for row in line.split("; ")
-    }
-
-    def row_for(fault):
-        name = fault.identity
-        starts = (
-            row for row in reasons if row[-1] == "*" and name.startswith(row[:-1])
-        )
-        return name if name in reasons else max(starts, key=len, default="")
-
+    accepted = data_of(notebook.name).get("ACCEPTED", {})
+    reasons = {row: why for why, text in accepted.items() for row in rows_of(text)}
     verdicts = Counter(fault.verdict for fault in tried)
-    survivors = {f: row_for(f) for f in tried if f.verdict == SURVIVES}
-    used = Counter(reasons[row] for row in survivors.values() if row)
-    accepted = sum(n for reason, n in used.items() if not reason.startswith("to cure"))
+    survivors = [fault.identity for fault in tried if fault.verdict == SURVIVES]
+    used = Counter(reasons[name] for name in survivors if name in reasons)
+    free = sum(n for why, n in used.items() if not why.startswith("to cure"))
     found = verdicts[WRONG] + verdicts[BY_DRAWN_INPUTS]
-    base = max(1, found + len(survivors) - accepted)
+    base = max(1, found + len(survivors) - free)
     print(
         f"{notebook.name}: {verdicts[WRONG]} of {len(tried)} mutants wrong, "
         f"{verdicts[BY_DRAWN_INPUTS]} by drawn inputs, {verdicts[DOES_NOT_RUN]} do not "
-        f"run, {len(survivors)} survive, {accepted} of them accepted: score "
+        f"run, {verdicts[EQUAL]} equal on drawn inputs, {len(survivors)} survive: score "
         f"{found / base:.1%}, of the notebook alone {verdicts[WRONG] / base:.1%}"
     )
     for reason, number in used.items():
         print(f"{notebook.name}: {number} survive: {reason}")
-    problems = [f"survives: {f.identity}" for f, row in survivors.items() if not row]
-    for fault, row in survivors.items():
-        held = notebook.users_of(fault.owner) & notebook.held_functions()
-        if reasons.get(row, "").startswith("equal") and not held:
-            problems.append(f"no drawn inputs show it equal: {fault.identity}")
-    names = {fault.identity for fault in tried}
-    untried = {row_for(f) for f in every if f.identity not in names}
-    stale = reasons.keys() - untried - set(survivors.values())
+    if not few:
+        equal = [fault.identity for fault in tried if fault.verdict == EQUAL]
+        print("\n".join(f"equal on drawn inputs: {name}" for name in equal))
+    problems = [f"survives: {name}" for name in survivors if name not in reasons]
+    stale = reasons.keys() - {f.identity for f in every}
+    stale |= reasons.keys() & {f.identity for f in tried} - set(survivors)
     problems += [f"accepted, but does not survive: {row}" for row in sorted(stale)]
-    if not few and accepted > MOST_ACCEPTED * (found + len(survivors)):
-        problems.append(f"{accepted} are accepted, more than {MOST_ACCEPTED:.0%}")
+    if not few and free > MOST_ACCEPTED * (found + len(survivors)):
+        problems.append(f"{free} are accepted, more than {MOST_ACCEPTED:.0%}")
     return problems
 
 

@@ -1,35 +1,22 @@
 """Lesson 45: what its checks need to know, and its functions held to PyTorch's."""
 
-import copy
 import math
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from hypothesis import strategies as st
 
-from tests.checking import (
-    equal,
-    mlp,
-    sdpa,
-    seeded,
-    share_parameters,
-    train_with_adam,
-)
+from tests.checking import equal, mlp, sdpa, seeded, share_parameters
 
 # Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {
     "attention: mean train acc": (95, 100, 9.9),
-    "attention: mean test acc": (96, 100, 9.9),
+    "{attention|8 items|asked pair}: mean test acc": (96, 100, 9.9),
     # memorised: moves with the processor
-    "mean of pairs: mean train acc": (50, 100, 99.9),
-    "mean of pairs: mean test acc": (8, 15.9, 9.9),
-    "pair network, mean: mean train acc": (50, 100, 99.9),
-    "pair network, mean: mean test acc": (7, 15.9, 9.9),
+    "{mean of pairs|pair network, mean}: mean train acc": (50, 100, 99.9),
+    "{mean of pairs|pair network, mean}: mean test acc": (7, 15.9, 9.9),
     "attention: re-paired, test acc": (96, 100),
     "mean of outer products, nothing learned: mean test acc": (98, 100, 9.9),
-    "16 items: largest weight on the asked pair: mean test acc": (96, 100, 9.9),
-    "8 items: mean test acc": (96, 100, 9.9),
     # exercises from here on
     "pair network, 2000 sequences: mean train acc": (98, 100, 1.9),
     "pair network, 2000 sequences: mean test acc": (9, 13.9, 2.9),
@@ -64,8 +51,7 @@ FAULTS = {
     "45": r"""
 attention || d = q.shape[-1] || d = k.shape[-2] || parity
 attention || return weights @ v, weights || return weights @ v, scores || parity-weights
-softness || xlogy(weights, weights).sum(dim=-1)
-    || xlogy(weights, weights).sum(dim=-1) / math.log(2)
+softness || weights).sum(dim=-1) || weights).sum(dim=-1) / math.log(2)
 softness || 1 - weights.square().sum(dim=-1) || 1 - weights.amax(dim=-1)
 empty-row || masked_fill(~may, float("-inf")) || masked_fill(~may, -1e9)
 order || (x)[:, order] || (x)[:, order.argsort()]
@@ -73,16 +59,13 @@ recall-data || names[rows, asked] + || names[rows, asked - 1] + || recall-result
 explain-erase || [torch.arange(len(x)), asked, columns] = || [:, :-1, columns] =
 """,
     "45-exercises": r"""
-judge || number = isinstance(answer, (int, float)) || number = isinstance(answer, int)
-    || entropy-answer
+judge || (answer, (int, float)) || (answer, int) || entropy-answer
 given || changed[:, token] += 1.0 || changed[:, token] += 0.0 || reach-leak-test
 temperature-check || right = at(lambda d, temperature: 1 / temperature)
     || right = at(lambda d, temperature: temperature) || temperature-answer
 entropy-answer || torch.special.xlogy(weights, weights) || weights * weights.log()
-entropy-check || entropies(q, k, temperature).mean() || entropies(q, k, temperature)[0]
-    || entropy-answer
-window-check || diagonals(1 - width, 0, T) || diagonals(1 - width, -1, T)
-    || window-answer
+entropy-check || temperature).mean() || temperature)[0] || entropy-answer
+window-check || (1 - width, 0, T) || (1 - width, -1, T) || window-answer
 reach-check || x[max(0, t + 1 - width) : t + 1] || x[max(0, t - width) : t + 1]
     || reach-answer
 axis-check || (new_k, new_q, new_mask) || (new_k, new_q, None) || axis-answer
@@ -91,77 +74,48 @@ order-check || (attend(x[p]), attend(x)[p]) || (attend(x[p]), attend(x)) || orde
 }
 
 # Mutants that survive, by the reason why they may.
-ACCEPTED = {
-    "equal on drawn inputs": r"""
-attention: q.shape -> k.shape; projections-parity: W_q.shape*; scale-table: *
-empty-row: torch.allclose(row, v.mean(dim=0), atol=1e-05) -> *
-empty-row: v.mean(dim=0) -> *; empty-row: 1e-05 -> *; recall-data: F.one_hot(*
-recall-data: torch.rand(*; recall-proof: items[*; recall-proof: logits*
-recall-outer: x[*; explain-asked: weights.squeeze(1).argmax(dim=-1) -> *
-explain-other: *; explain-self: weights.argmax(dim=-1) -> *
-""",
-    "arbitrary: an option, an index, an order or a size that changes no result": r"""
-soft-lookup: 1.0 -> 10.0; parity-weights: *; projections-parity: mha(*; causal: *
-leak-test: (W_q, W_k, W_v) -> *; padding: 3*; recall-data: (x, y, asked) -> *
-recall-data: 0 -> 1; recall-proof: *; recall-outer: for _, (x, y, _) in datasets -> *
-explain-asked: (_, (x, _, asked)) -> *; explain-erase: share*; explain-self: *
-""",
-    "to cure in the lesson: what it prints would be the same": r"""
-padding: *; conventions: *; polarity: *; causal-flag: *; empty-row: *
-empty-gradient: *; order: *; explain-trained: *; explain-erase: *
-""",
-}
+ACCEPTED = {}
 
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
     "45-exercises": """
 def attention_at(q, k, v, temperature):
     return attention(q * q.shape[-1] ** 0.5 / temperature, k, v)
-
 def mean_entropy(q, k, temperature):
-    scores = q @ k.T / temperature
-    w, log_w = scores.softmax(-1), scores.log_softmax(-1)
-    return -(w * log_w).sum(-1).mean().item()
-
+    w = (q @ k.T / temperature).softmax(-1)
+    return torch.special.entr(w).sum(-1).mean().item()
 def window_mask(T, width):
     return causal_mask(T) & ~torch.ones(T, T).tril(-width).bool()
-
 def moved_outputs(T, width, layers, token):
-    mask = torch.ones(T, T).tril().triu(1 - width)
-    return torch.linalg.matrix_power(mask, layers)[:, token] > 0
-
+    return torch.linalg.matrix_power(window_mask(T, width) * 1.0, layers)[:, token] > 0
 def attention_over_queries(q, k, v, mask=None):
     w = attention(k, q, q, None if mask is None else mask.mT)[1].mT
     return torch.einsum("...ts,...sv->...tv", w, v), w
-
 def is_equivariant(order, mask):
-    P = torch.eye(len(order))[order]
-    return torch.equal(P @ mask.float() @ P.T, mask.float())
-
+    return bool((mask[order[:, None], order] == mask).all())
 def safe_attention(q, k, v, mask):
     _, w = attention(q, k, v, mask)
     return w.nan_to_num() @ v
-
 def rival_accuracies(n_train, steps, seed):  # the check sees only the numbers
     return [76.7, 8.7] if n_train == 1000 else [71.5, 13.9]
 """
 }
 
 # Functions that no check holds, and why.
-EXEMPT = {"heat_map": "draws a figure"}
+EXEMPT = {
+    "heat_map": "draws a figure",
+    "score_statistics": "its numbers are printed, and compared letter by letter",
+    "train_eval": "trains",
+}
+
 
 # Functions held to PyTorch's on drawn inputs stand below.
-angles = st.lists(st.integers(-720, 720), min_size=2, max_size=2)
-
-
-@equal("soft_lookup", "direction", angles=angles)
-def test_looking_up(lesson, normal, n, d, d_v, scale, angles):
+@equal("soft_lookup", "direction")
+def test_soft_lookup(lesson, normal, n, d, d_v, scale):
     q, k, v = normal(1, d), normal(n, d), normal(n, d_v)
     rows = sdpa(q * math.sqrt(d) / scale, k, v)
-    temperature = [] if scale == 1 else [scale]
-    yield lesson.soft_lookup(q[0], k, v, *temperature), [row[0] for row in rows]
-    turned = [(math.cos(a), math.sin(a)) for a in map(math.radians, angles)]
-    yield lesson.direction(angles), torch.tensor(turned, dtype=torch.float64)
+    yield lesson.soft_lookup(q[0], k, v, scale), [row[0] for row in rows]
+    yield lesson.direction(60), torch.tensor([1, 3]).double().sqrt() / 2
 
 
 @equal("cross_attention")
@@ -184,14 +138,17 @@ def test_self_attention(lesson, normal, mask, B, T, D):
     yield [t.detach() for t in ours], [t.detach().float() for t in reference]
 
 
-@equal("movement", "padding_mask")
-def test_masks(lesson, normal, T, D, n, seed):
+@equal("movement", "padding_mask", "share_on_self")
+def test_what_moves_and_weighs(lesson, normal, T, D, n, seed):
     x, mix, token = normal(2, T, D).detach(), normal(T, T).detach(), seed % T
-    before, lengths = x.clone(), torch.arange(n) % (T + 1)
+    lengths = torch.arange(n) % (T + 1)
     yield lesson.movement(lambda x: mix @ x, x, token), mix[:, token].abs()
-    yield x, before
     table = [[[t < length for t in range(T)]] for length in lengths.tolist()]
     yield lesson.padding_mask(lengths, T), torch.tensor(table)
+    new = {"generator": seeded(seed), "dtype": torch.float64}
+    x, (W_q, W_k) = torch.randn(n, T, D, **new), torch.randn(2, n, D, D, **new)
+    hits = (x @ W_q.mT @ (x @ W_k.mT).mT).argmax(-1) == torch.arange(T)
+    yield lesson.share_on_self(T, D, n, seed), 100 * hits.float().mean()
 
 
 @equal("state", "value_gradient")
@@ -206,8 +163,6 @@ def test_fully_masked_rows(lesson, normal, mask, T, D, seed):
     for words, row in rows.items():
         yield lesson.state(row, x[0]), words
         yield lesson.state(row.masked_fill(first, 9.0), x[0]), "something else"
-    for one in (0.0, math.nan):  # in a row of others
-        yield lesson.state(mean.masked_fill(first, one), x[0]), "something else"
 
 
 @equal("entropy", "jacobian_trace")
@@ -218,19 +173,6 @@ def test_entropy_and_trace(lesson, normal, lead, n):
     yield lesson.entropy(one_hot), 0 * one_hot[..., 0]
     jacobian = torch.diag_embed(w) - w.unsqueeze(-1) * w.unsqueeze(-2)
     yield lesson.jacobian_trace(w), jacobian.diagonal(dim1=-2, dim2=-1).sum(-1)
-
-
-@equal("score_statistics")
-def test_score_statistics(lesson, D, n, T, seed):
-    for scaled in (True, False):
-        generator, new = seeded(seed), {"dtype": torch.float64}
-        q = torch.randn(n + 1, D, generator=generator, **new)
-        k = torch.randn(n + 1, T + 1, D, generator=generator, **new)
-        scores = torch.einsum("nd,nkd->nk", q, k) / (math.sqrt(D) if scaled else 1)
-        w = scores.softmax(1)
-        rows = w.amax(1), torch.special.entr(w).sum(1), 1 - (w * w).sum(1)
-        reference = scores.var(), *(row.mean() for row in rows)
-        yield lesson.score_statistics(D, scaled, n + 1, T + 1, seed), reference
 
 
 @equal("make_recall_dataset", "make_data")
@@ -244,11 +186,8 @@ def test_recall_data(lesson, n, d, T, B, seed):
     x = torch.cat([pairs, F.pad(question, (0, T + 3)).unsqueeze(1)], 1)
     ours = lesson.make_recall_dataset(n, T + 3, seeded(seed), T, d)
     yield ours, (x, items[row, asked], asked)
-    generator = seeded(seed)
-    draws = [lesson.make_recall_dataset(m, 9, generator, 8, 16) for m in (n, B)]
-    yield lesson.make_data(seed, 9, n, B), draws
-    shapes = [x.shape for x, *_ in lesson.make_data(seed)]
-    yield shapes, [(2000, 9, 32), (4000, 9, 32)]
+    generator, make = seeded(seed), lesson.make_recall_dataset
+    yield lesson.make_data(seed, 9, n, B), [make(m, 9, generator) for m in (n, B)]
 
 
 @equal("RecallAttention", "share_on_asked")
@@ -273,24 +212,17 @@ def test_recall_mean(lesson, normal, module, n, T, D, d):
         yield model(x), read(torch.cat([pairs.sum(1) / T, x[:, -1]], 1))
 
 
-@equal("repair", "repair_test", mean=st.booleans())
-def test_the_mean_of_pairs_is_right_at_most_once(lesson, module, n, d, mean, seed):
+@equal("repair", "repair_test")
+def test_every_pairing_is_tried(lesson, module, n, d, seed):
     x, _, asked = lesson.make_recall_dataset(n, 10, seeded(seed))
-    whole, before = nn.Sequential(nn.Flatten(), nn.Linear(9 * 26, 10)), x.clone()
-    model = module(lesson.RecallMean(26, 10, d) if mean else whole)
+    model = module(lesson.RecallMean(26, 10, d))
     logits, right = lesson.repair_test(model, x, asked)
-    if mean:  # it cannot tell pairings apart
-        yield logits, logits[:1].expand(8, n, 10)
-        yield (right.sum(0) <= 1).all(), True
-    model = copy.deepcopy(model).double()
     for shift in range(8):
         new, y = lesson.repair(x, asked, shift)
-        expected = before.clone()
-        for pair in range(8):
-            expected[:, (pair + shift) % 8, 16:] = before[:, pair, 16:]
-        yield (new, x), (expected, before)
-        yield y, expected[torch.arange(n), asked, 16:].argmax(1)
-        yield logits[shift], model(expected.double()).detach()
+        expected = x.clone()
+        expected[:, :-1, 16:] = x[:, :-1, 16:].roll(shift, 1)
+        yield (new, y), (expected, expected[torch.arange(n), asked, 16:].argmax(1))
+        yield logits[shift], model.double()(expected.double()).detach()
         yield right[shift], logits[shift].argmax(1) == y
 
 
@@ -299,11 +231,10 @@ def test_pairs_without_attention(lesson, normal, B, T, d, n):
     x = normal(B, T + 1, d + n)
     scores = (x[:, -1:, :d] * x[:, :-1, :d]).sum(-1, keepdim=True) / T
     yield lesson.outer_product_recall(x, d), (scores * x[:, :-1, d:]).sum(1)
-    asked, x = torch.arange(B) % T, x.detach()
-    before, erased = x.clone(), x.clone()
+    asked, erased = torch.arange(B) % T, x.detach().clone()
     for row, pair in enumerate(asked):
         erased[row, pair, d:] = 0
-    yield (lesson.erase(x, asked, slice(d, None)), x), (erased, before)
+    yield lesson.erase(x.detach(), asked, slice(d, None)), erased
 
 
 @equal("other_weights")
@@ -315,25 +246,3 @@ def test_other_weights_have_the_same_output(lesson, normal, d, n, seed):
     yield other @ fixed / size, weights @ fixed / size  # its rounding is enlarged
     yield other.min() / size, 0 * size
     yield other[key] < weights[key], True
-
-
-@equal("share_on_self")
-def test_share_on_self(lesson, n, T, D, seed):
-    generator, new = seeded(seed), {"dtype": torch.float64}
-    x = torch.randn(n, T, D, generator=generator, **new)
-    W_q, W_k = torch.randn(2, n, D, D, generator=generator, **new)
-    scores = torch.einsum("nte,nse->nts", x @ W_q.mT, x @ W_k.mT)
-    hits = scores.argmax(-1) == torch.arange(T)
-    yield lesson.share_on_self(T, D, n, seed), 100 * hits.float().mean()
-
-
-@equal("fit", "train_eval", examples=5)
-def test_training(lesson, n, D, seed):
-    x, y, row = torch.randn(n, D, generator=seeded(seed)), torch.arange(n) % 3, [0]
-    theirs = nn.Linear(D, 3)  # drawn from `seed`
-    train_with_adam(theirs, [0.01] * 200, lambda: F.cross_entropy(theirs(x), y))
-    data = (x, y, None), (x[row], y[row], None)
-    ours, *accuracies = lesson.train_eval(lambda D: nn.Linear(D, 3), seed, data)
-    yield ours.state_dict(), theirs.state_dict()
-    accuracy = lesson.accuracy
-    yield accuracies, [accuracy(theirs, x, y), accuracy(theirs, x[row], y[row])]

@@ -1,7 +1,7 @@
 """Functions that several lessons repeat, each copy held to PyTorch's own."""
 
-import ast
 import contextlib
+import copy
 import inspect
 import io
 import math
@@ -10,10 +10,12 @@ import statistics
 import pytest
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from hypothesis import strategies as st
 
 from tests.checking import LIMIT, checks_of, equal, mlp, sdpa, seeded
-from tools.notebooks import EXERCISE_NAMES, LESSON_NAMES, data_of, path_of, read
+from tools.faults import Notebook
+from tools.notebooks import LESSON_NAMES, data_of
 
 ACTIVATIONS = {"47": nn.GELU}  # elsewhere nn.ReLU
 CLASSES = ["45", "47"]  # labels are numbers of classes, elsewhere 0.0 or 1.0
@@ -123,20 +125,32 @@ def test_accuracy(lesson, number, normal, n, d):
     yield lesson.accuracy(nn.Sequential(), logits, y), 100 * sum(hits) / n
 
 
-def code_of(name):
-    """Return each function and class of a notebook, without its docstring."""
-    found = {}
-    for cell in read(path_of(name)).cells:
-        for node in ast.parse(cell.source).body if cell.cell_type == "code" else []:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                node.body = node.body[ast.get_docstring(node) is not None :]
-                found[node.name] = ast.dump(node)
-    return found
+STEPS = {"45": 200, "46": 300, "47": 200}
+
+
+@equal("fit", examples=3)
+def test_fit(lesson, number, n, seed):
+    x, y = torch.randn(n, 4, generator=seeded(seed)), torch.arange(n) % 2
+    theirs, loss, given = nn.Linear(4, 3), F.cross_entropy, []
+    if number not in CLASSES:
+        theirs, y = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), y.float()
+        loss = F.binary_cross_entropy_with_logits
+    ours, optimizer = copy.deepcopy(theirs), torch.optim.Adam(theirs.parameters(), 0.01)
+    generator, rows = seeded(seed), slice(None)
+    for step in range(STEPS[number]):
+        if number == "47":  # warm-up, decay, and batches
+            rate, given = min((step + 1) / 4000, 0.01) * (1 - step / 200), [seed]
+            optimizer.param_groups[0]["lr"] = rate
+            rows = torch.randint(n, (64,), generator=generator)
+        optimizer.zero_grad()
+        loss(theirs(x[rows]), y[rows]).backward()
+        optimizer.step()
+    yield lesson.fit(ours, x, y, *given).state_dict(), theirs.state_dict()
 
 
 @pytest.mark.parametrize("number", LESSON_NAMES)
 def test_every_function_is_held_or_exempt(number):
-    defined, checks = set(code_of(number)), checks_of(number)
+    defined, checks = set(Notebook(number).definitions), checks_of(number)
     own = [c for c in checks if c.pairs.__module__.endswith(f"lesson_{number}")]
     assert own, f"tests/lessons/lesson_{number}.py has no check made by @equal"
     held = {function for check in checks for function in check.functions}
@@ -145,11 +159,3 @@ def test_every_function_is_held_or_exempt(number):
     assert not free, f"Lesson {number}: neither held by @equal nor in EXEMPT: {free}"
     needless = sorted(exempt - (defined - held))
     assert not needless, f"Lesson {number}: needlessly in EXEMPT: {needless}"
-
-
-@pytest.mark.parametrize("name", EXERCISE_NAMES)
-def test_exercises_repeat_functions_unchanged(name):
-    lessons = [code_of(number) for number in LESSON_NAMES]
-    for function, code in code_of(name).items():
-        known = [lesson[function] for lesson in lessons if function in lesson]
-        assert code in known or not known, f"{name}: {function} is not the lesson's"
