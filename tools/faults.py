@@ -34,10 +34,8 @@ from types import SimpleNamespace
 from tools.bands import sanitize
 from tools.mutants import Fault, mutants
 from tools.notebooks import (
-    CHECKS,
     data_of,
     definitions_of,
-    display_name,
     find,
     name_of,
     path_of,
@@ -208,7 +206,7 @@ def listed_faults(notebook: Notebook) -> list[Fault]:
     """Return the faults of FAULTS, one a row: cell || old || new || caught by.
 
     Without the last, the cell itself must catch it; \\n stands for a new line.
-    Errors: `SystemExit`, with file and line, for a row that is stale.
+    Errors: `SystemExit`, with file and row, where that is stale.
     """
     number, found = notebook.name[:2], []
     for row in rows_of(data_of(number).get("FAULTS", {}).get(notebook.name, "")):
@@ -217,11 +215,8 @@ def listed_faults(notebook: Notebook) -> list[Fault]:
         sources = {c.id: c.source for c in notebook.cells}
         count = sources.get(cell, "").count(old)
         if count != 1 or caught_by not in sources:
-            file = CHECKS / f"lesson_{number}.py"
-            lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-            line = next(n for n, text in lines if text and row.startswith(text))
-            problem = f"no longer fits its cell ({count} times in {cell!r}): {row}"
-            raise SystemExit(f"{display_name(file)}, line {line}: {problem}")
+            problem = f"no longer fits its cell ({count} times in {cell!r})"
+            raise SystemExit(f"lesson_{number}.py, FAULTS: {problem}: {row}")
         found.append(Fault(row, cell, sources[cell].replace(old, new), "", caught_by))
     return found
 
@@ -258,37 +253,53 @@ def problems_of(notebook: Notebook, few: bool) -> list[str]:
 
 
 def problems_of_mutants(notebook, tried, every, few) -> list[str]:
-    """Print the score of a lesson; return its survivors that ACCEPTED does not name.
+    """Print the score of a lesson; return which mutants survive that should not.
 
-    What ACCEPTED has "to cure" is known to survive, and lowers the score.
+    ACCEPTED has by reason what may survive: "cell: old -> new", or "cell: old" for any
+    change of just this code. TO_CURE has how many others are known to, by cell.
     tried: mutants with their verdicts; every: all mutants.
     """
-    accepted = data_of(notebook.name).get("ACCEPTED", {})
-    reasons = {row: why for why, text in accepted.items() for row in rows_of(text)}
-    verdicts = Counter(fault.verdict for fault in tried)
-    survivors = [fault.identity for fault in tried if fault.verdict == SURVIVES]
-    used = Counter(reasons[name] for name in survivors if name in reasons)
-    free = sum(n for why, n in used.items() if not why.startswith("to cure"))
+    data, verdicts = data_of(notebook.name), Counter(fault.verdict for fault in tried)
+    reasons = {
+        row: reason
+        for reason, text in data.get("ACCEPTED", {}).items()
+        for line in rows_of(text)
+        for row in line.split("; ")
+    }
+
+    def row_of(fault):
+        old = fault.identity.partition(" -> ")[0]
+        return next((row for row in (fault.identity, old) if row in reasons), "")
+
+    survivors = [fault for fault in tried if fault.verdict == SURVIVES]
+    accepted = Counter(reasons[row] for row in map(row_of, survivors) if row)
+    open_ = [fault for fault in survivors if not row_of(fault)]
     found = verdicts[WRONG] + verdicts[BY_DRAWN_INPUTS]
-    base = max(1, found + len(survivors) - free)
-    print(
-        f"{notebook.name}: {verdicts[WRONG]} of {len(tried)} mutants wrong, "
-        f"{verdicts[BY_DRAWN_INPUTS]} by drawn inputs, {verdicts[DOES_NOT_RUN]} do not "
-        f"run, {verdicts[EQUAL]} equal on drawn inputs, {len(survivors)} survive: score "
-        f"{found / base:.1%}, of the notebook alone {verdicts[WRONG] / base:.1%}"
-    )
-    for reason, number in used.items():
-        print(f"{notebook.name}: {number} survive: {reason}")
+    base = max(1, found + len(open_))
+    notes = [
+        f"{len(tried)} mutants: " + ", ".join(f"{n} {v}" for v, n in verdicts.items()),
+        f"score {found / base:.1%}, by the notebook alone {verdicts[WRONG] / base:.1%}",
+        *(f"{number} accepted: {reason}" for reason, number in accepted.items()),
+    ]
     if not few:
-        equal = [fault.identity for fault in tried if fault.verdict == EQUAL]
-        print("\n".join(f"equal on drawn inputs: {name}" for name in equal))
-    problems = [f"survives: {name}" for name in survivors if name not in reasons]
-    stale = reasons.keys() - {f.identity for f in every}
-    stale |= reasons.keys() & {f.identity for f in tried} - set(survivors)
-    problems += [f"accepted, but does not survive: {row}" for row in sorted(stale)]
-    if not few and free > MOST_ACCEPTED * (found + len(survivors)):
-        problems.append(f"{free} are accepted, more than {MOST_ACCEPTED:.0%}")
-    return problems
+        notes += [f"{EQUAL}: {f.identity}" for f in tried if f.verdict == EQUAL]
+        notes += [f"to cure: {fault.identity}" for fault in open_]
+    print("\n".join(f"{notebook.name}: {note}" for note in notes))
+    to_cure, stale = Counter(data.get("TO_CURE", {})), []
+    if few:
+        problems = [f"survives: {f.identity}" for f in open_ if f.cell not in to_cure]
+    else:
+        number = Counter(fault.cell for fault in open_)
+        cells = sorted(number | to_cure)
+        problems = [
+            f"{cell}: {number[cell]} survive, {to_cure[cell]} in TO_CURE"
+            for cell in cells
+            if number[cell] != to_cure[cell]
+        ]
+        stale = reasons.keys() - set(map(row_of, survivors))
+        if len(survivors) - len(open_) > MOST_ACCEPTED * (found + len(survivors)):
+            problems.append(f"more than {MOST_ACCEPTED:.0%} are accepted")
+    return problems + [f"accepted, but does not survive: {row}" for row in stale]
 
 
 def main(arguments: list[str]) -> int:

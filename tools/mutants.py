@@ -129,7 +129,8 @@ def is_arbitrary(node: ast.AST) -> bool:
             case ast.Assign(value=value) if is_example(node):
                 if all(isinstance(part, NUMBERS) for part in ast.walk(value)):
                     return True
-    return False
+    parts = [node, getattr(node, "left", node), getattr(node, "right", node)]
+    return is_example(node) and any(map(is_float, parts))
 
 
 def parents(node: ast.AST) -> Iterator[ast.AST]:
@@ -174,7 +175,9 @@ def variants(node: ast.AST, names: set[str]) -> Iterator[ast.AST]:
         case ast.Call():
             yield from call_variants(node)
         case ast.Tuple(elts=items) | ast.List(elts=items):
-            if getattr(node.parent, "arg", "") != "dim":
+            around = node.parent
+            looped = node is getattr(around, "iter", None)  # in whichever order
+            if getattr(around, "arg", "") != "dim" and not looped:
                 yield from (with_fields(node, elts=swap) for swap in swaps(items))
         case ast.If(test=test):
             yield with_fields(node, test=ast.Constant(True))

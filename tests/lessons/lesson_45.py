@@ -30,22 +30,6 @@ BANDS = {
 # Numbers of the prose that no output shows, and why they may stand there.
 NUMBERS = {}
 
-# Terms that a reader must find in the glossary.
-TERMS = [
-    "attention",
-    "causal mask",
-    "cross-attention",
-    "key",
-    "leak test",
-    "padding mask",
-    "permutation equivariance",
-    "query",
-    "scores",
-    "self-attention",
-    "temperature",
-    "value",
-]
-
 # Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
 FAULTS = {
     "45": r"""
@@ -73,8 +57,27 @@ order-check || (attend(x[p]), attend(x)[p]) || (attend(x[p]), attend(x)) || orde
 """,
 }
 
-# Mutants that survive, by the reason why they may.
-ACCEPTED = {}
+# Mutants that may survive, by the reason.
+ACCEPTED = {
+    "an option, an order, a size or a value that changes no result": r"""
+parity-weights: q.double -> k.double; parity-weights: torch.eye(7).expand(2, 4, 7, 7)
+parity-weights: v.double -> k.double; parity-weights: _, weights = attention(q, k, v)
+parity-weights: 2 -> 1; projections-parity: mha(x, source, source, need_weights=False)
+projections-parity: mha(x, x, x, need_weights=False)
+scale-table: (q @ k.transpose(1, 2)).squeeze(1)
+scale-table: weights.amax(dim=-1) -> weights.amax(dim=1)
+scale-table: scores.softmax(dim=-1) -> scores.softmax(dim=1)
+causal: masked.softmax(dim=-1) -> masked.softmax(dim=1)
+causal: q, k = torch.randn(2, 6, 4, generator=generator)
+recall-data: (x, y, asked) -> (x, asked, y); recall-data: 0 -> 1
+recall-proof: datasets[0] -> datasets[1]
+recall-proof: runs['attention'][0] -> runs['attention'][1]
+recall-proof: runs['mean of pairs'][0]; recall-proof: datasets[0][1] -> datasets[0][0]
+recall-outer: for _, (x, y, _) in datasets
+""",
+}
+# How many others survive in a cell, until the lesson is rebuilt.
+TO_CURE = {}
 
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
@@ -187,7 +190,10 @@ def test_recall_data(lesson, n, d, T, B, seed):
     ours = lesson.make_recall_dataset(n, T + 3, seeded(seed), T, d)
     yield ours, (x, items[row, asked], asked)
     generator, make = seeded(seed), lesson.make_recall_dataset
-    yield lesson.make_data(seed, 9, n, B), [make(m, 9, generator) for m in (n, B)]
+    yield (
+        lesson.make_data(seed, 9, n, B),
+        [make(m, 9, generator, 8, 16) for m in (n, B)],
+    )
 
 
 @equal("RecallAttention", "share_on_asked")
