@@ -198,8 +198,12 @@ def in_drawn_order(notebook: Notebook, faults: list[Fault]) -> list[Fault]:
 
 
 def rows_of(text: str) -> list[str]:
-    """Return the rows of a table: its lines, those that begin with spaces joined on."""
-    return re.sub(r"\n +", " ", text.strip("\n")).splitlines()
+    """Return the rows of a table, a line each, or with semicolons between them.
+
+    Lines that begin with spaces belong to the line before.
+    """
+    rows = re.split(r";?\n|; ", re.sub(r"\n +", " ", text))
+    return [row for row in rows if row]
 
 
 def listed_faults(notebook: Notebook) -> list[Fault]:
@@ -260,32 +264,30 @@ def problems_of_mutants(notebook, tried, every, few) -> list[str]:
     tried: mutants with their verdicts; every: all mutants.
     """
     data, verdicts = data_of(notebook.name), Counter(fault.verdict for fault in tried)
-    reasons = {
-        row: reason
-        for reason, text in data.get("ACCEPTED", {}).items()
-        for line in rows_of(text)
-        for row in line.split("; ")
-    }
+    accepted = data.get("ACCEPTED", {}).items()
+    reasons = {row: why for why, text in accepted for row in rows_of(text)}
+    numbers = (row.split(": ") for row in rows_of(data.get("TO_CURE", "")))
+    to_cure = Counter({cell: int(number) for cell, number in numbers})
 
     def row_of(fault):
         old = fault.identity.partition(" -> ")[0]
         return next((row for row in (fault.identity, old) if row in reasons), "")
 
     survivors = [fault for fault in tried if fault.verdict == SURVIVES]
-    accepted = Counter(reasons[row] for row in map(row_of, survivors) if row)
+    used = Counter(reasons[row] for row in map(row_of, survivors) if row)
     open_ = [fault for fault in survivors if not row_of(fault)]
     found = verdicts[WRONG] + verdicts[BY_DRAWN_INPUTS]
     base = max(1, found + len(open_))
     notes = [
         f"{len(tried)} mutants: " + ", ".join(f"{n} {v}" for v, n in verdicts.items()),
         f"score {found / base:.1%}, by the notebook alone {verdicts[WRONG] / base:.1%}",
-        *(f"{number} accepted: {reason}" for reason, number in accepted.items()),
+        *(f"{number} accepted: {reason}" for reason, number in used.items()),
     ]
     if not few:
         notes += [f"{EQUAL}: {f.identity}" for f in tried if f.verdict == EQUAL]
         notes += [f"to cure: {fault.identity}" for fault in open_]
     print("\n".join(f"{notebook.name}: {note}" for note in notes))
-    to_cure, stale = Counter(data.get("TO_CURE", {})), []
+    stale = []
     if few:
         problems = [f"survives: {f.identity}" for f in open_ if f.cell not in to_cure]
     else:
