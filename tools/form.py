@@ -87,8 +87,6 @@ def notebook_problems(path: Path, notebook) -> Iterator[str]:
         expected["colab"] = collapsed_sections(notebook)
     if notebook.metadata != expected:
         yield "other notebook metadata than `make run` stores"
-    if not re.fullmatch(r"\d{2,}-[a-z0-9-]+\.ipynb", path.name):
-        yield "the file name is not of the form NN-slug.ipynb"
     opening = notebook.cells[0].source if notebook.cells else ""
     title = f"# Lesson {path.name.split('-')[0]}: " + "Exercises" * exercises
     if not opening.startswith(title):
