@@ -19,17 +19,18 @@ def lines_of(cells):
     return {re.sub(r"\s+#.*", "", line).strip() for line in lines}
 
 
-@pytest.fixture(params=EXERCISE_NAMES)
-def pair(request, tmp_path, monkeypatch):
-    """Return an exercise notebook and the path of its handout."""
+@pytest.mark.parametrize("name", EXERCISE_NAMES)
+def test_a_handout_has_no_answers_and_runs(name, tmp_path, monkeypatch):
     monkeypatch.setattr(handout, "HANDOUT", tmp_path / "handout")
-    assert handout.main([request.param]) == 0
+    assert handout.main([name]) == 0
     (path,) = handout.HANDOUT.iterdir()
-    return read(path_of(request.param)), path
+    notebook, copy = read(path_of(name)), execute(path, tmp_path)
+    asked, kept = (
+        [(e.title, e.starter) for e in exercises_of(n)] for n in (notebook, copy)
+    )
+    shown = "".join(map(printed, copy.cells))
+    assert kept == asked and shown.count(": not attempted yet; ") == len(asked)
 
-
-def test_nothing_of_an_answer_remains(pair):
-    notebook, copy = pair[0], read(pair[1])
     hidden = [cell for cell, section in sections(notebook) if section == ANSWER]
     # Code of the lessons, and what a task begins from, may stand in both.
     given = [cell for name in LESSON_NAMES for cell in read(path_of(name)).cells]
@@ -37,13 +38,6 @@ def test_nothing_of_an_answer_remains(pair):
     leaks = lines_of(hidden) & lines_of(copy.cells) - lines_of(given)
     assert not [line for line in leaks if not TRIVIAL.fullmatch(line)]
     results = "".join(map(printed, hidden)).splitlines()
-    assert not {*results} & {*"".join(map(printed, copy.cells)).splitlines()}
-    assert not re.findall(r"\bworked_\w+|Worked answer", pair[1].read_text("utf-8"))
-
-
-def test_a_handout_keeps_the_exercises_and_runs(pair, tmp_path):
-    asked = [(e.number, e.title, e.starter) for e in exercises_of(pair[0])]
-    copy = execute(pair[1], tmp_path)
-    assert [(e.number, e.title, e.starter) for e in exercises_of(copy)] == asked
-    text = "".join(printed(cell) for cell in copy.cells)
-    assert text.count(": not attempted yet; ") == len(asked)
+    text = path.read_text("utf-8")
+    assert not [line for line in results if line in shown.splitlines()]
+    assert not re.findall(r"\bworked_\w+|Worked answer", text)
