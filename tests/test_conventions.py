@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from tests.checking import Maker, assert_equal, share_parameters
 from tools.notebooks import LESSON_NAMES, ROOT, load, path_of
 
-lesson_37, lesson_45, lesson_46, lesson_47 = map(load, ("37", "45", "46", "47"))
+lesson_45, lesson_46, lesson_47 = map(load, ("45", "46", "47"))
 sdpa = F.scaled_dot_product_attention
 B, T, D, H, FF, V = 2, 5, 12, 4, 20, 7
 D_HEAD = D // H
@@ -158,8 +158,6 @@ def positions_and_norms():
         yield "variance in a norm", normed * norm.weight + norm.bias, norm(x)
     running = 1 - new + new * x.var(dim=0)
     yield "running variance of batch norm", running, batch.running_var
-    momenta = lesson_37.BatchNorm(1).momentum, nn.BatchNorm1d(1).momentum
-    yield "running variance of batch norm", *momenta
 
     assert not any(layer(D, H).norm_first for layer in LAYERS)
     ours = share_parameters(lesson_46.EncoderBlock(D, H, FF), LAYER)

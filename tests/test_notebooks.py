@@ -68,7 +68,6 @@ def prints(text, name="stdout"):
 
 
 FIGURE = new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "x"})
-ERROR = {"outputs": [new_output("error", ename="E", evalue="no")]}
 COUNT, TAGS = {"execution_count": 7}, {"metadata": {"tags": ["nbval-skip"]}}
 METADATA = "not the metadata of its place; `make run` sets it"
 # A cell, the fault (other fields, or other text "old -> new"), words of the problem.
@@ -79,13 +78,10 @@ LESSON = [
     ("next", {"id": ""}, "cell 9: no id of its own; save the notebook in JupyterLab"),
     ("next", {"id": "softmax"}, "cell 9: no id of its own"),
     ("next", {"cell_type": "sql"}, "not valid at ['cells', 8]"),
-    ("next", {"cell_type": "raw"}, "cell 9: a raw cell shows nowhere"),
     ("softmax", COUNT, "cell 6: run out of order or never: [7] should be [3]"),
     ("softmax", TAGS, "cell 6: metadata ['tags']; `make run` stores it clean"),
-    ("softmax", {"metadata": {"mystnb": {"x": 1}}}, "cell 6: mystnb metadata may say"),
     ("softmax", shows(FIGURE), "cell 6: a figure without alternative text"),
     ("softmax", shows(FIGURE, FIGURE, alt="x" * 40), "2 figures in one cell"),
-    ("softmax", ERROR, "cell 6: a stored exception: E: no"),
     ("softmax", prints("saved /tmp/x"), "cell 6: an absolute path: '/tmp/'"),
     ("softmax", prints("Warning: x", "stderr"), "wrote to stderr: Warning: x"),
 ]
@@ -111,7 +107,6 @@ MARKDOWN = {
     "<details>\n\nx\n\n</details>": "HTML",
     "##Heading": "a heading that is none",
     "# Again": "more than one title",
-    "[1]: ../references.md#y": "a link by reference",
     "![x](y.png)": "an image file; a lesson draws in code",
     "[x](../references.html#y)": "'../references.html#y' is only in the built site",
 }

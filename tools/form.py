@@ -110,14 +110,10 @@ def cell_problems(notebook, exercises: bool) -> Iterator[tuple[int, str]]:
         executed += cell.cell_type == "code"
         if cell.cell_type == "code":
             texts = [*code_problems(cell, executed), *output_problems(cell)]
-        elif cell.cell_type == "markdown":
-            texts = [*markdown_problems(cell.source)]
         else:
-            texts = ["a raw cell shows nowhere; use Markdown or code"]
+            texts = [*markdown_problems(cell.source)]
         if match := ABSOLUTE_PATH.search(f"{cell.source}\n{printed(cell)}"):
             texts.append(f"an absolute path: {match[0]!r}")
-        if set(cell.metadata.get("mystnb", {"image"})) != {"image"}:
-            texts.append("mystnb metadata may say nothing but image")
         if not exercises and set(cell.metadata) - CELL_METADATA:
             texts.append(f"metadata {[*cell.metadata]}; `make run` stores it clean")
         yield from ((number, text) for text in texts)
@@ -149,8 +145,6 @@ def code_problems(cell, expected: int) -> Iterator[str]:
 def output_problems(cell) -> Iterator[str]:
     """Yield the problems of what a code cell has stored."""
     for output in cell.outputs:
-        if output.output_type == "error":
-            yield f"a stored exception: {output.ename}: {output.evalue}"
         if output.get("name") == "stderr":
             yield f"wrote to stderr: {output.text.strip().partition(chr(10))[0]}"
     images = sum("image/" in " ".join(o.get("data", {})) for o in cell.outputs)
@@ -191,11 +185,11 @@ LEFT = {
 }
 
 
-def parse(source: str, environment: dict | None = None) -> list:
+def parse(source: str) -> list:
     """Return the Markdown tokens of a text without its formulas."""
     text = STAR.sub("", source)
     text = FORMULA.sub(lambda m: m["code"] or "\n" * m[0].count("\n") + "x", text)
-    return PLAIN.parse(text, environment)
+    return PLAIN.parse(text)
 
 
 def prose(source: str) -> Iterator[tuple[int, str]]:
@@ -219,10 +213,7 @@ def markdown_problems(source: str) -> Iterator[str]:
                 if re.search(pattern, line):
                     what = f"{what} shows raw in JupyterLab and Colab"
                     yield f"line {number}: {what}: {line.strip()[:40]!r}"
-    environment = {}
-    parts = [p for token in parse(source, environment) for p in token.children or []]
-    if environment.get("references"):
-        yield "a link by reference; write [text](target)"
+    parts = [part for token in parse(source) for part in token.children or []]
     if any(part.type == "image" for part in parts):
         yield "an image file; a lesson draws in code"
     for target in (part.attrGet("href") or "" for part in parts):

@@ -139,10 +139,6 @@ NUMBERS = {
 }
 # Terms that a reader must find in the glossary.
 TERMS = ["TO WRITE"]
-# Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
-FAULTS = {}
-# Mutants that survive, by the reason why they may.
-ACCEPTED = {}
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
     "<number>-exercises": """
