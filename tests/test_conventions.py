@@ -208,9 +208,6 @@ def layers():
             training, *others = modes(layer_of(heads), src_key_padding_mask=hidden)
         yield row, fast.call_count, 1 if heads % 2 == 0 else 0
         yield from ((row, training, other) for other in others)
-    for module in (lesson_46.EncoderBlock(D, H, FF), lesson_47.PreNormBlock(D, H, FF)):
-        training, *others = modes(drawn(module))
-        yield from ((row, training, other) for other in others)
 
     for encoder, mask, packs in (
         (encoder_of(), real, True),

@@ -82,13 +82,11 @@ LESSON = [
     ("softmax", TAGS, "cell 6: metadata ['tags']; `make run` stores it clean"),
     ("softmax", shows(FIGURE), "cell 6: a figure without alternative text"),
     ("softmax", shows(FIGURE, FIGURE, alt="x" * 40), "2 figures in one cell"),
-    ("softmax", prints("saved /tmp/x"), "cell 6: an absolute path: '/tmp/'"),
     ("softmax", prints("Warning: x", "stderr"), "wrote to stderr: Warning: x"),
 ]
 CODE = {
     "%matplotlib inline": "empty, or not plain Python",
     "# NBVAL_IGNORE_OUTPUT\n1": "reaches for the network or a shell, or turns nbval",
-    "open('~/x')": "an absolute path: '~/'",
     "x = " + "1" * 80: "a line of 84 columns, over 80",
     "def f():\n    import pandas.io as p": "imports 'pandas'; a lesson needs only",
     "import requests": "reaches for the network or a shell",
@@ -106,7 +104,7 @@ MARKDOWN = {
     "Term\n: what it means": "line 2: a label, a definition",
     "<details>\n\nx\n\n</details>": "HTML",
     "##Heading": "a heading that is none",
-    "# Again": "more than one title",
+    "# Again": "a second title: 'Again'",
     "![x](y.png)": "an image file; a lesson draws in code",
     "[x](../references.html#y)": "'../references.html#y' is only in the built site",
 }
