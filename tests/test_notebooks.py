@@ -80,6 +80,7 @@ LESSON = [
     ("next", {"cell_type": "sql"}, "not valid at ['cells', 8]"),
     ("softmax", COUNT, "cell 6: run out of order or never: [7] should be [3]"),
     ("softmax", TAGS, "cell 6: metadata ['tags']; `make run` stores it clean"),
+    ("softmax", {"metadata": {"mystnb": {"x": 1}}}, "cell 6: mystnb metadata may say"),
     ("softmax", shows(FIGURE), "cell 6: a figure without alternative text"),
     ("softmax", shows(FIGURE, FIGURE, alt="x" * 40), "2 figures in one cell"),
     ("softmax", prints("Warning: x", "stderr"), "wrote to stderr: Warning: x"),

@@ -108,6 +108,8 @@ def cell_problems(notebook, exercises: bool) -> Iterator[tuple[int, str]]:
             texts = [*code_problems(cell, executed), *output_problems(cell)]
         else:
             texts = [*markdown_problems(cell.source)]
+        if set(cell.metadata.get("mystnb", {"image"})) != {"image"}:
+            texts.append("mystnb metadata may say nothing but image")
         if not exercises and set(cell.metadata) - CELL_METADATA:
             texts.append(f"metadata {[*cell.metadata]}; `make run` stores it clean")
         yield from ((number, text) for text in texts)
