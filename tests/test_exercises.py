@@ -30,13 +30,18 @@ every_exercise = pytest.mark.parametrize(
 )
 
 
+def said(function, *arguments):
+    """Return in one line what a call prints."""
+    with redirect_stdout(io.StringIO()) as printed:
+        function(*arguments)
+    return " ".join(printed.getvalue().split())
+
+
 def verdict(name, starter, code=""):
-    """Return in one line what a check prints; the code defines an answer anew."""
+    """Return what a check prints; the code defines an answer anew."""
     namespace = dict(vars(load(name)))
     exec(code, namespace)
-    with redirect_stdout(io.StringIO()) as printed:
-        namespace[f"check_{starter}"](namespace[starter])
-    return " ".join(printed.getvalue().split())
+    return said(namespace[f"check_{starter}"], namespace[starter])
 
 
 def handed_to_judge(name, starter, answer=None):
@@ -55,16 +60,16 @@ def middle(value):
 
 
 @every_exercise
-def test_an_untouched_starter_is_not_attempted(name, starter):
+def test_a_check_knows_no_answer_a_right_one_and_one_of_a_wrong_kind(name, starter):
     text = verdict(name, starter)
     assert re.fullmatch(r"Exercise \d+: not attempted yet; [^:]*", text)
-
-
-@every_exercise
-def test_another_right_answer_is_accepted(name, starter):
     code = data_of(name[:2])["ANSWERS"][name]
     assert f"def {starter}(" in code
     assert re.match(r"Exercise \d+: right\. ", verdict(name, starter, code))
+    for value in WRONG_KINDS:
+        text = verdict(name, starter, f"def {starter}(*inputs): return {value}")
+        assert re.match(r"Exercise \d+: wrong\.", text)
+    assert "an error, ZeroDivisionError: division" in text  # of the last
 
 
 @every_exercise
@@ -72,23 +77,13 @@ def test_each_mistake_is_named(name, starter):
     number, _, cases, expected, mistakes, sure = handed_to_judge(name, starter)
     assert len(mistakes) >= 3
     for words, mistake in mistakes.items():
-        with redirect_stdout(io.StringIO()) as printed:
-            load(name).judge(
-                number,
-                lambda *inputs, f=mistake: middle(f(*inputs)),
-                *(cases, expected, mistakes, sure),
-            )
-        text = " ".join(printed.getvalue().split())
+
+        def answer(*inputs, mistake=mistake):
+            return middle(mistake(*inputs))
+
+        text = said(load(name).judge, number, answer, cases, expected, mistakes, sure)
         assert f"Exercise {number}: wrong." in text
         assert text.endswith(f" mistake: {' '.join(words.split())}")
-
-
-@every_exercise
-def test_an_answer_of_a_wrong_kind_is_wrong(name, starter):
-    for value in WRONG_KINDS:
-        text = verdict(name, starter, f"def {starter}(*inputs): return {value}")
-        assert re.match(r"Exercise \d+: wrong\.", text)
-        assert "/" not in value or "an error, ZeroDivisionError: division" in text
 
 
 def worked_answers():
@@ -103,15 +98,14 @@ def worked_answers():
 
 def redrawn(inputs):
     """Return a case's inputs with other numbers in their tensors and modules."""
-    inputs = copy.deepcopy(inputs)
-    with torch.no_grad(), torch.random.fork_rng():
-        torch.manual_seed(0)
-        for value in inputs:
-            if isinstance(value, torch.nn.Module):
-                for parameter in value.parameters():
-                    parameter.normal_()
-            elif isinstance(value, torch.Tensor) and value.is_floating_point():
-                value.normal_()
+    inputs, generator = copy.deepcopy(inputs), torch.Generator().manual_seed(0)
+    for value in inputs:
+        tensors = [value] if isinstance(value, torch.Tensor) else []
+        if isinstance(value, torch.nn.Module):
+            tensors = value.parameters()
+        for tensor in tensors:
+            if tensor.is_floating_point():
+                tensor.data.normal_(generator=generator)
     return inputs
 
 
@@ -130,9 +124,8 @@ def test_mutants_of_the_worked_answer_are_wrong(name, starter, cell):
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         if not any(lesson.differs(lesson.outcome(answer, c[1]), c[2]) for c in cases):
             for _, inputs, _ in cases:  # judged right, so it must be equal
-                ours = lesson.outcome(answer, redrawn(inputs))
-                theirs = lesson.outcome(right, redrawn(inputs))
-                assert not lesson.differs(ours, theirs), mutant.identity
+                both = (lesson.outcome(f, redrawn(inputs)) for f in (answer, right))
+                assert not lesson.differs(*both), mutant.identity
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
@@ -140,23 +133,17 @@ def raise_timeout(*_):
     raise TimeoutError("no end")
 
 
-def definitions(name):
-    """Return the code of each function and class of a notebook, without comments."""
-    return {n: ast.unparse(node) for n, node in Notebook(name).definitions.items()}
-
-
 @pytest.mark.parametrize("number", LESSON_NAMES)
-def test_given_code_is_the_lessons(number):
-    lesson, exercises = definitions(number), definitions(f"{number}-exercises")
+def test_given_code_is_the_lessons_and_every_notebook_judges_alike(number):
+    names = (number, f"{number}-exercises", EXERCISE_NAMES[0])
+    lesson, exercises, first = (
+        {n: ast.unparse(node) for n, node in Notebook(name).definitions.items()}
+        for name in names
+    )
     shared = lesson.keys() & exercises.keys()
     assert shared
     assert {n: exercises[n] for n in shared} == {n: lesson[n] for n in shared}
-
-
-def test_every_notebook_judges_alike():
-    first, *others = map(definitions, EXERCISE_NAMES)
-    for other in others:
-        assert {n: other[n] for n in JUDGE} == {n: first[n] for n in JUDGE}
+    assert {n: exercises[n] for n in JUDGE} == {n: first[n] for n in JUDGE}
 
 
 @pytest.mark.parametrize("number", LESSON_NAMES)
@@ -164,10 +151,6 @@ def test_lesson_and_exercises_link_to_each_other(number):
     lesson, exercises = path_of(number), path_of(f"{number}-exercises")
     notebook = read(exercises)
     assert f"]({lesson.name})" in notebook.cells[0].source
-    section = next(
-        cell.source
-        for cell in read(lesson).cells
-        if cell.source.startswith("## Exercises")
-    )
-    links = re.findall(rf"^(\d+)\. \[(.+?)\]\({exercises.name}#\1-", section, re.M)
+    text = "\n".join(cell.source for cell in read(lesson).cells)
+    links = re.findall(rf"^(\d+)\. \[(.+?)\]\({exercises.name}#\1-", text, re.M)
     assert links == [(str(e.number), e.title) for e in exercises_of(notebook)]

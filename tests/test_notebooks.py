@@ -1,6 +1,5 @@
 """Every notebook is in order, and so is a new one; faults are refused by cell."""
 
-import ast
 import json
 import re
 import shutil
@@ -11,7 +10,7 @@ from nbformat.v4 import new_output
 
 from tools import new
 from tools.form import problems
-from tools.notebooks import CHECKS, LESSON_NAMES, LESSONS, NAMES, ROOT, path_of
+from tools.notebooks import CHECKS, LESSON_NAMES, NAMES, ROOT, path_of
 
 # The notebooks that `make new` writes are executed once, for one worker.
 pytestmark = pytest.mark.xdist_group("notebooks")
@@ -22,19 +21,12 @@ def test_notebook_is_in_order(name):
     assert problems(path_of(name)) == []
 
 
-def test_lessons_holds_notebooks_only():
-    others = {path.name for path in LESSONS.iterdir() if path.suffix != ".ipynb"}
-    assert others <= {".ipynb_checkpoints"}
-
-
 @pytest.mark.parametrize("number", LESSON_NAMES)
 def test_every_lesson_has_tests_and_exercises(number):
     assert f"{number}-exercises" in NAMES, f"no lessons/{number}-exercises.ipynb"
     checks = CHECKS / f"lesson_{number}.py"
     assert checks.is_file(), f"no {checks.name}: `make new` writes one to begin with"
-    body = ast.parse(checks.read_text(encoding="utf-8")).body
-    names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
-    assert any(name.startswith("test") for name in names), f"no test in {checks.name}"
+    assert "\ndef test" in checks.read_text(encoding="utf-8"), "it has no test"
 
 
 # ---- what `make new` writes, and the faults that are planted in it -------------------
@@ -54,23 +46,20 @@ def course(tmp_path_factory):
 @pytest.mark.parametrize("number", ["01", "38", "98"])
 def test_a_new_lesson_stands_in_the_contents_by_number(number):
     before = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    after = new.with_lesson(before, number, "new")
-    numbers = re.findall(r"- file: lessons/(\d+)-", after)
-    assert numbers == sorted(numbers) and numbers.count(number) == 2
-    assert len(after.splitlines()) == len(before.splitlines()) + 3
+    numbers = re.findall(r"lessons/(\d+)-", new.with_lesson(before, number, "new"))
+    assert numbers == sorted([*re.findall(r"lessons/(\d+)-", before), number, number])
 
 
 def test_a_lesson_that_is_there_is_not_overwritten(course):
-    before = [path.read_text() for path in sorted(course.rglob("*.*"))]
     with pytest.raises(SystemExit, match="98-.*ipynb is there already"):
         new.write(course, "98", "another")
-    assert [path.read_text() for path in sorted(course.rglob("*.*"))] == before
+    assert not [*course.rglob("*another*")]
 
 
-def shows(*outputs, alt=""):
-    """Return other outputs of a cell, and what is said of its figure."""
+def shows(*figures, alt=""):
+    """Return figures as the outputs of a cell, and what is said of them."""
     metadata = {"mystnb": {"image": {"alt": alt}}} if alt else {}
-    return {"outputs": outputs, "metadata": metadata}
+    return {"outputs": figures, "metadata": metadata}
 
 
 def prints(text, name="stdout"):
@@ -79,8 +68,7 @@ def prints(text, name="stdout"):
 
 
 FIGURE = new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "x"})
-ERROR = new_output("error", ename="E", evalue="no")
-NO_STARTER = "cell 5: no starter before the check"
+COUNT, TAGS = {"execution_count": 7}, {"metadata": {"tags": ["nbval-skip"]}}
 METADATA = "not the metadata of its place; `make run` sets it"
 # A cell, the fault (other fields, or other text "old -> new"), words of the problem.
 LESSON = [
@@ -90,56 +78,36 @@ LESSON = [
     ("next", {"id": ""}, "cell 9: no id of its own; save the notebook in JupyterLab"),
     ("next", {"id": "softmax"}, "cell 9: no id of its own"),
     ("next", {"cell_type": "sql"}, "not valid at ['cells', 8]"),
-    ("next", {"cell_type": "raw"}, "cell 9: a raw cell shows nowhere"),
-    (
-        "softmax",
-        {"execution_count": 7},
-        "cell 6: run out of order or never: [7] should",
-    ),
-    ("softmax", {"metadata": {"tags": ["nbval-skip"]}}, "cell 6: metadata ['tags']"),
+    ("softmax", COUNT, "cell 6: run out of order or never: [7] should be [3]"),
+    ("softmax", TAGS, "cell 6: metadata ['tags']; `make run` stores it clean"),
     ("softmax", {"metadata": {"mystnb": {"x": 1}}}, "cell 6: mystnb metadata may say"),
     ("softmax", shows(FIGURE), "cell 6: a figure without alternative text"),
-    ("softmax", shows(FIGURE, alt="A line."), "a figure without alternative text"),
     ("softmax", shows(FIGURE, FIGURE, alt="x" * 40), "2 figures in one cell"),
-    ("softmax", shows(ERROR), "cell 6: a stored exception: E: no"),
-    ("softmax", prints("saved /tmp/x"), "cell 6: an absolute path: '/tmp/'"),
     ("softmax", prints("Warning: x", "stderr"), "wrote to stderr: Warning: x"),
 ]
 CODE = {
-    "": "empty, or not plain Python",
     "%matplotlib inline": "empty, or not plain Python",
     "# NBVAL_IGNORE_OUTPUT\n1": "reaches for the network or a shell, or turns nbval",
-    "open('~/x')": "an absolute path: '~/'",
-    r"open('C:\\x')": "an absolute path: 'C:",
     "x = " + "1" * 80: "a line of 84 columns, over 80",
     "def f():\n    import pandas.io as p": "imports 'pandas'; a lesson needs only",
-    "from . import x": "imports '.'",
     "import requests": "reaches for the network or a shell",
-    "torch.hub.load('x')": "reaches for the network or a shell",
 }
 MARKDOWN = {
     "x\n\n```{note}\nx\n```": "line 3: a directive",
-    ":::{tip}\nx\n:::": "a directive",
     "See {ref}`x`.": "a role, an attribute or a substitution",
-    "$$a = b$$ (eq-one)": "a dollar without its partner or with a label",
     "$$\na\n\nb\n$$": "a dollar without its partner",
     "A claim[^1].\n\n[^1]: Why it is so.": "a bar of no table, a footnote",
-    "| a | b |\n| 1 | 2 |": "a bar of no table",
     "[a link](my file.ipynb)": "a link that is none",
     "an *open star": "emphasis or code that is none",
     "a ==marked== word": "a mark, a subscript",
     "- [ ] to do": "a box to tick or an alert",
     "Well done :tada:": "a picture by its name",
     "Term\n: what it means": "line 2: a label, a definition",
-    "(here)=\nx": "a label, a definition",
     "<details>\n\nx\n\n</details>": "HTML",
     "##Heading": "a heading that is none",
     "# Again": "a second title: 'Again'",
-    "x\n\n#### Deep": "the heading 'Deep' jumps from level 1 to 4",
-    "[1]: ../references.md#y": "a link by reference",
     "![x](y.png)": "an image file; a lesson draws in code",
     "[x](../references.html#y)": "'../references.html#y' is only in the built site",
-    "[x](/index.md)": "'/index.md' is only in the built site",
 }
 CALL, WORKED = "\ncheck_tempered_1(tempered_1)", "\ncheck_tempered_1(worked_"
 EXERCISES = [
@@ -148,12 +116,15 @@ EXERCISES = [
     ("-hint-heading", "Hint -> Help", "cell 5: no hint, or one that is not plain"),
     ("", "## 1. -> ## ", "cell 1: 3 exercises; there should be at least 4"),
     ("", "1. -> 2.", "cell 5: exercise 2 should be 1"),
-    ("-starter", 'n).""" -> n)."""\n    return x', NO_STARTER),
-    ("-starter", '""" -> "', NO_STARTER),
+    (
+        "-starter",
+        'n).""" -> n)."""\n    return x',
+        "cell 5: no starter before the check",
+    ),
     ("-check", "exercise 1 -> exercise 9", "cell 7: the check starts with `# @title"),
     ("-check", f"{CALL} -> ", "cell 7: the check does not end with `check_tempered_1("),
     ("-check", prints("Exercise 1: right."), "cell 7: the stored output of the check"),
-    ("-check", {"metadata": {"tags": ["nbval-skip"]}}, f"cell 7: {METADATA}"),
+    ("-check", TAGS, f"cell 7: {METADATA}"),
     ("-hint-heading", {"metadata": {}}, f"cell 8: {METADATA}"),
     ("-answer", {"metadata": {}}, f"cell 11: {METADATA}"),
     ("-answer", "# @title -> #", "cell 11: a closed code cell starts with `# @title`"),
@@ -185,24 +156,7 @@ def test_a_fault_is_refused_by_file_and_cell(name, id_, fault, words, course, tm
     assert any(x.startswith(path.name) and words in x for x in found), found
 
 
-@pytest.mark.parametrize(
-    "name, content, words",
-    [
-        (
-            "98-x.ipynb",
-            b'{"cells": [,]}',
-            "98-x.ipynb: not a notebook: Expecting value",
-        ),
-        ("98-x.ipynb", b"[]", "98-x.ipynb: not a notebook"),
-        ("98-x.ipynb", b"\xff\xfe", "98-x.ipynb: not a notebook: 'utf-8' codec"),
-        (
-            "98_A lesson.ipynb",
-            None,
-            "98_A lesson.ipynb: the file name is not of the fo",
-        ),
-    ],
-)
-def test_a_file_that_is_no_notebook_is_refused(name, content, words, course, tmp_path):
-    good = (course / "lessons/98-new.ipynb").read_bytes()
-    (tmp_path / name).write_bytes(good if content is None else content)
-    assert problems(tmp_path / name)[0].startswith(words)
+@pytest.mark.parametrize("content", [b'{"cells": [,]}', b"[]", b"\xff\xfe"])
+def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
+    (tmp_path / "98-x.ipynb").write_bytes(content)
+    assert problems(tmp_path / "98-x.ipynb")[0].startswith("98-x.ipynb: not a notebook")

@@ -63,23 +63,17 @@ PAGE_NUMBERS = {
 }
 
 
-def is_shown(result, outputs):
-    """Say whether the number of a result stands in the outputs, as a whole."""
-    number = re.sub(r"( ?%| per ?cent| times)$", "", result).replace(",", "")
-    return re.search(rf"(?<![\d.]){re.escape(number)}(?!\d|\.\d)", outputs) is not None
-
-
 def numbers_not_shown(name):
-    """Return (place, number) of each number of the prose that no output shows."""
+    """Yield (place, number) of each number of the prose that no output shows, whole."""
     cells = cells_of(name)
     outputs = "\n".join(text for *_, text in cells)
-    return [
-        (place, result)
-        for place, markdown, _ in cells
-        for _, text in prose(markdown)
-        for result in RESULT.findall(NO_RESULT.sub(" ", text.replace("\n", " ")))
-        if not is_shown(result, outputs)
-    ]
+    for place, markdown, _ in cells:
+        for _, text in prose(markdown):
+            for result in RESULT.findall(NO_RESULT.sub(" ", text.replace("\n", " "))):
+                number = re.sub(r"( ?%| per ?cent| times)$|,", "", result)
+                shown = rf"(?<![\d.]){re.escape(number)}(?!\d|\.\d)"
+                if not re.search(shown, outputs):
+                    yield place, result
 
 
 @pytest.mark.parametrize("page", [*LESSON_NAMES, *PAGES])
@@ -101,21 +95,6 @@ RAW = re.compile(r"\d(\.\d+)?e[+-]?\d|\d%|\b(nan|inf)\b", re.IGNORECASE)
 NOT_A_NUMBER = re.compile(r"[:=] *-?(nan|inf)\b")
 
 
-def out_of_band(line):
-    """Return why a stored line cannot stand; "" where it can.
-
-    nbval would not see it: two lines that are equal pass, whatever they say.
-    """
-    if NOT_A_NUMBER.search(line):
-        return "not a number"
-    rest = line
-    for regex, _ in PATTERNS:
-        rest = re.sub(regex, "", rest)
-    if BANDED.search(line) and (rest == line or RAW.search(rest)):
-        return "in no band of its lesson's BANDS"
-    return ""
-
-
 def printed_lines(name):
     """Return (place, line) of everything that a notebook has printed."""
     cells = cells_of(name)
@@ -124,8 +103,14 @@ def printed_lines(name):
 
 @every_notebook
 def test_stored_lines_are_in_their_bands(name):
-    lines = printed_lines(name)
-    assert not [f"{p}: {out_of_band(x)}: {x}" for p, x in lines if out_of_band(x)]
+    # nbval would not see it: two lines that are equal pass, whatever they say.
+    for place, line in printed_lines(name):
+        rest = line
+        for regex, _ in PATTERNS:
+            rest = re.sub(regex, "", rest)
+        raw = BANDED.search(line) and (rest == line or RAW.search(rest))
+        assert not raw, f"{place}: in no band of its lesson's BANDS: {line}"
+        assert not NOT_A_NUMBER.search(line), f"{place}: not a number: {line}"
 
 
 def test_every_band_is_used():
@@ -144,30 +129,20 @@ def test_the_pinned_torch_printed_the_outputs(name):
 MIN_QUOTE = 10  # characters; a shorter quote could stand anywhere
 
 
-def unsupported_claims(text, lines):
-    """Return the claims of "What to take away" that quote no printed line.
-
-    The section is its heading, a sentence, and a line a claim, which ends on its
-    quotes: each the beginning of a printed line, or of what follows a label there.
-    """
-    unsupported = []
-    for claim in text.split("\n\n", 2)[-1].splitlines():
-        evidence = re.fullmatch(r"- .* \((`.*`)\)", claim)
-        for quote in re.findall("`([^`]+)`", evidence[1]) if evidence else [""]:
-            starts = rf"(^|: |, ){re.escape(quote)}"
-            shown = any(re.search(starts, line) for line in lines)
-            if len(quote) < MIN_QUOTE or not shown:
-                unsupported.append(claim)
-    return unsupported
-
-
 @every_lesson
 def test_claims_rest_on_printed_lines(number):
-    lines = [line for _, line in printed_lines(number)]
+    # A line a claim, which ends on its quotes: each the beginning of a printed line, or
+    # of what follows a label there.
+    lines = "\n".join(line for _, line in printed_lines(number))
     texts = [text for _, text, _ in cells_of(number)]
     (text,) = [text for text in texts if text.startswith("## What to take away")]
-    assert text.count("\n- ") >= 3, "fewer than three claims"
-    assert unsupported_claims(text, lines) == []
+    claims = text.split("\n\n", 2)[-1].splitlines()
+    assert len(claims) >= 3, "fewer than three claims"
+    for claim in claims:
+        evidence = re.fullmatch(r"- .* \((`.*`)\)", claim)
+        for quote in re.findall("`([^`]+)`", evidence[1]) if evidence else [""]:
+            shown = re.search(rf"(^|: |, ){re.escape(quote)}", lines, re.MULTILINE)
+            assert len(quote) >= MIN_QUOTE and shown, claim
 
 
 # ---- terms ---------------------------------------------------------------------------
@@ -179,26 +154,16 @@ ENTRY = re.compile(
 )
 
 
-def wrong_entries(glossary):
-    """Return the entries that are out of form, out of order, or not of their lesson.
-
-    That a link leads somewhere is checked by the build.
-    """
-    wrong, previous = [], ""
-    for line in re.findall("^- .*", glossary, re.MULTILINE):
-        entry = ENTRY.fullmatch(line)
-        term = entry["term"].lower() if entry else ""
-        known = entry and entry["number"] in LESSON_NAMES
-        words = path_of(entry["number"]).read_text("utf-8").lower() if known else ""
-        # the lesson may inflect: "permutation *equivariant*", "equivariance"
-        if term <= previous or term.split()[-1].rstrip("s")[:8] not in words:
-            wrong.append(line)
-        previous = term
-    return wrong
-
-
 def test_the_glossary_is_in_order():
-    assert wrong_entries(GLOSSARY) == []
+    entries, previous = re.findall("^- .*", GLOSSARY, re.MULTILINE), ""
+    for line in entries:  # that its link leads somewhere is checked by the build
+        entry = ENTRY.fullmatch(line)
+        assert entry and entry["number"] in LESSON_NAMES, line
+        term, text = entry["term"].lower(), path_of(entry["number"]).read_text("utf-8")
+        # the lesson may inflect: "permutation *equivariant*", "equivariance"
+        assert term.split()[-1].rstrip("s")[:8] in text.lower(), line
+        assert term > previous, f"not in order: {line}"
+        previous = term
 
 
 @every_lesson

@@ -15,7 +15,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools.form import CELL_METADATA, NOTEBOOK_METADATA, close, problems
+from tools.form import CELL_METADATA, NOTEBOOK_METADATA, closed, problems
 from tools.notebooks import find, is_exercises
 
 CELL_TIMEOUT = 300  # seconds
@@ -56,7 +56,7 @@ def execute(path: Path, folder: Path | str, environment: dict | None = None):
         raise LessonError(f"{place}: {reason}: {detail}") from None
     normalise(notebook)
     if is_exercises(path):
-        close(notebook)
+        notebook = closed(notebook)
     return notebook
 
 

@@ -7,7 +7,7 @@ check and the hint stay, so that a copy runs before anything in it is solved.
 import sys
 
 from tools.execute import save
-from tools.form import ANSWER, close, problems, sections
+from tools.form import ANSWER, closed, problems, sections
 from tools.notebooks import ROOT, display_name, find, is_exercises, read
 
 HANDOUT = ROOT / "_build" / "handout"
@@ -25,7 +25,6 @@ def main(arguments: list[str]) -> int:
         notebook = read(path)
         parts = sections(notebook)
         notebook.cells = [cell for cell, section in parts if section != ANSWER]
-        close(notebook)
-        save(notebook, HANDOUT / path.name)
+        save(closed(notebook), HANDOUT / path.name)
         print(display_name(HANDOUT / path.name))
     return 0

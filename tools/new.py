@@ -21,7 +21,7 @@ SHARED = ("46", "46-exercises")  # cells are taken from them which every lesson 
 LESSON = r"""# %% [md] title
 # Lesson <number>: <title>
 
-TO WRITE: the question that this lesson answers, its paper linked.
+TO WRITE: which question does this lesson answer? Then its paper, linked.
 
 **You will** TO WRITE: three to five lines, each with a verb.
 
@@ -40,7 +40,7 @@ TO WRITE: an example by hand, the idea in words, and the formula.
 
 
 torch.manual_seed(0)
-x = torch.randn(2, 4, 5)  # (B, T, n)
+x = torch.randn(2, 3, 4, 5)  # (B, H, T, n)
 for x in (x, x.double()):
     compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
 print(f"softmax: all weights are positive: {bool((softmax(x) > 0).all())}")
@@ -139,10 +139,6 @@ NUMBERS = {
 }
 # Terms that a reader must find in the glossary.
 TERMS = ["TO WRITE"]
-# Faults that are ideas and no slips, each found wrong by the notebook's own comparison.
-FAULTS = {}
-# Mutants that survive, by the reason why they may.
-ACCEPTED = {}
 # A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
     "<number>-exercises": """
@@ -184,20 +180,19 @@ def notebook_of(template: str, shared: dict):
 
 def with_lesson(toc: str, number: str, slug: str) -> str:
     """Return the text of _toc.yml with a lesson and its exercises, by number."""
-    entry = r"^( *)- file: lessons/(\d+)-.*\n(?:\1 .*\n)*"
+    entry = r"^      - file: lessons/(\d+)-.*\n(?:        .*\n)*"
     entries = [*re.finditer(entry, toc, re.MULTILINE)]
-    before = [match for match in entries if int(match[2]) < int(number)]
-    place = before[-1].end() if before else entries[0].start()
-    indent = entries[max(0, len(before) - 1)][1]
-    lines = f"{indent}- file: lessons/{number}-{slug}\n{indent}  sections:\n"
-    lines += f"{indent}    - file: lessons/{number}-exercises\n"
-    return toc[:place] + lines + toc[place:]
+    later = [match.start() for match in entries if match[1] > number]
+    place = later[0] if later else entries[-1].end()
+    lesson = f"      - file: lessons/{number}-{slug}\n        sections:\n"
+    lesson += f"          - file: lessons/{number}-exercises\n"
+    return toc[:place] + lesson + toc[place:]
 
 
 def write(root: Path, number: str, slug: str) -> list[str]:
     """Write a lesson into the course at `root`; return what is wrong with it."""
     checks, toc = root / f"tests/lessons/lesson_{number}.py", root / "_toc.yml"
-    for path in [*(root / "lessons").glob(f"{number}-*"), checks]:
+    for path in [*root.glob(f"lessons/{number}-*"), checks]:
         if path.exists():
             raise SystemExit(f"{path.name} is there already; nothing was written")
     names = {"softmax": SOFTMAX, "links": numbered(LINK), "number": number}
