@@ -130,16 +130,11 @@ CHECKS = '''"""Lesson <number>: what its checks need to know."""
 
 from tests.checking import equal
 
-# Printed numbers that may differ between processors: the line, and each number's range.
 BANDS = {}
-# Numbers of the prose that no output shows, and why they may stand there.
 NUMBERS = {
     "1e-5": "the limit in float32, asserted by compare",
     "1e-12": "the limit in float64, asserted by compare",
 }
-# Terms that a reader must find in the glossary.
-TERMS = ["TO WRITE"]
-# A right answer to each exercise, written otherwise than ours.
 ANSWERS = {
     "<number>-exercises": """
 <answers>"""
