@@ -67,6 +67,8 @@ def read_lesson(app, doctree) -> None:
 
 def show(app, doctree, docname) -> None:
     """Put the map and the table into their place, as lesson-map.html draws them."""
+    if docname != app.config.root_doc or app.builder.format != "html":
+        return
     data = sorted(app.env.metadata.items())
     lessons = [page["lesson"] for _, page in data if "lesson" in page]
     numbers = [lesson["number"] for lesson in lessons]
