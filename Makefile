@@ -33,7 +33,7 @@ run record new pdf handout: $(FULL)
 	@$(IN_FULL) tools $@ $(LESSON)
 preview: $(BOOK)  ## serve the book on this machine, and build again on every save
 	@.venv/book/bin/jupyter-book config sphinx .
-	@PYTHONPATH=theme/extensions $(IN_BOOK) sphinx_autobuild . _build/preview
+	@$(IN_BOOK) sphinx_autobuild . _build/preview
 lock:  ## write locked.txt again, with the newest versions that the requirements allow
 	@$(PYTHON) -m venv --clear .venv/lock && .venv/lock/bin/python -m pip install -qq uv==0.13.9
 	@$(COMPILE) requirements.txt > .venv/lock/full.txt

@@ -65,12 +65,10 @@ def serve(folder: Path):
 def complaints_of(page) -> list[str]:
     """Return a list that fills with the errors and warnings of a page's console."""
     found = []
-
-    def note(message) -> None:
-        if message.type in ("error", "warning"):
-            found.append(f"{message.type}: {message.text}")
-
-    page.on("console", note)
+    page.on(
+        "console",
+        lambda said: said.type in ("error", "warning") and found.append(said.text),
+    )
     page.on("pageerror", lambda error: found.append(f"uncaught: {error}"))
     return found
 
@@ -81,11 +79,7 @@ OPEN = """() => {
   document.querySelectorAll("details").forEach(details => { details.open = true; });
   const seen = new Set();
   for (const piece of document.querySelectorAll(".highlight span")) {
-    const boxes = [];
-    for (let box = piece; box && box.tagName !== "ARTICLE"; box = box.parentElement) {
-      boxes.push(box.className);
-    }
-    const kind = boxes.join("|");
+    const kind = piece.className + piece.closest("div:not(.highlight)")?.className;
     if (seen.has(kind)) piece.replaceWith(piece.textContent);
     seen.add(kind);
   }
@@ -127,22 +121,14 @@ OVERFLOWING = """() => {
     ["hidden", "clip"].includes(getComputedStyle(part).overflowY)
     && part.scrollHeight > part.clientHeight + 1 && part.clientHeight > 1
   );
-  const bent = parts.filter(part => {
-    if (!part.matches("img[width]")) return false;
-    const pad = side => parseFloat(getComputedStyle(part)[`padding${side}`]);
-    const width = part.clientWidth - pad("Left") - pad("Right");
-    const height = part.clientHeight - pad("Top") - pad("Bottom");
-    const own = part.getAttribute("width") / part.getAttribute("height");
-    return Math.abs(width / height / own - 1) > 0.02;
-  });
+  const side = (part, name) => part[name] / part.getAttribute(name);
+  const bent = parts.filter(part => part.matches("img[width]")
+    && Math.abs(side(part, "width") / side(part, "height") - 1) > 0.02);
   const found = [...wide, ...cut, ...bent].map(part => part.outerHTML.slice(0, 150));
   return root.scrollWidth > root.clientWidth ? ["the page", ...found] : found;
 }"""
 
 
 def overflowing_elements(page) -> list[str]:
-    """Return what sticks out of a page to the right, is cut by its box, or is bent.
-
-    What has a box of its own to scroll in, to the side, does not stick out.
-    """
+    """Return what sticks out of a page, is cut by its box, or is bent."""
     return page.evaluate(OVERFLOWING)

@@ -21,7 +21,6 @@ def site(tmp_path_factory):
         folder = folder.parent  # which all workers share
     with FileLock(folder / "site.lock"), pytest.MonkeyPatch.context() as patch:
         if not (folder / "site/class").is_dir():
-            patch.delenv("GITHUB_SERVER_URL", raising=False)
             patch.setenv("GITHUB_REPOSITORY", FORK)
             assert build(ROOT, folder / "site/class") == []
     return folder / "site/class"
@@ -52,10 +51,7 @@ def browser():
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
-    """Write a tiny book whose repository and address nobody knows; return its folder.
-
-    The check of notebooks is left out: it has rules for real lessons, and own tests.
-    """
+    """Write a tiny book of no repository, whose notebooks are not checked."""
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     monkeypatch.setattr("tools.form.problems", lambda path: [])
     write_book(tmp_path / "book")

@@ -1,8 +1,7 @@
 """Build the book, strictly, into _build/html: `python -m tools book`.
 
 Any warning fails the build, and each is one line that names file and line, or notebook
-and cell. The site is built in a fresh folder and takes the place of the old one only
-when it is whole, so that a failed build leaves the last good site as it was.
+and cell. A failed build leaves the last good site as it was.
 """
 
 import contextlib
@@ -46,8 +45,7 @@ def one_line(text: object, source: Path) -> str:
 def located(warning: str, source: Path) -> str:
     """Return a warning as "file, line N: message" or "file, cell N, line M: message".
 
-    MyST-NB numbers the lines of a notebook as 10000 times the cell, counted from 1,
-    plus the line inside the cell, counted from 2.
+    MyST-NB numbers a notebook's lines as 10000 times the cell plus the line, from 2.
     """
     match = WARNING.fullmatch(warning.strip())
     message = one_line(match["message"], source)
@@ -65,11 +63,7 @@ def located(warning: str, source: Path) -> str:
 
 
 def read_settings(source: Path) -> tuple[list[str], list[str]]:
-    """Read _config.yml and _toc.yml of a book.
-
-    Returns the pages of the toc as paths without suffix, the first page first, and the
-    problems, one line each; after a problem the pages may be missing.
-    """
+    """Return the pages of _toc.yml, the first page first, and problems, one a line."""
     import yaml
     from jsonschema import ValidationError
     from jupyter_book.config import PATH_YAML_DEFAULT, validate_yaml
@@ -99,14 +93,11 @@ def read_settings(source: Path) -> tuple[list[str], list[str]]:
 
 
 def page_problems(source: Path, pages: list[str]) -> list[str]:
-    """Return where toc and files disagree, and what notebooks lack, one line each."""
+    """Return where toc and files disagree, and what notebooks lack, one a line."""
     from tools.form import problems
 
-    found = []
-    for page in pages:
-        if not any((source / (page + end)).is_file() for end in (".md", ".ipynb")):
-            missing = f"there is no {page}.md or {page}.ipynb"
-            found.append(f"_toc.yml: {page} is listed, but {missing}")
+    absent = [page for page in pages if not any(source.glob(f"{page}.*"))]
+    found = [f"_toc.yml: there is no {page}.md or {page}.ipynb" for page in absent]
     for path in sorted((source / "lessons").glob("*.ipynb")):
         page = f"lessons/{path.stem}"
         if page not in pages:
@@ -117,11 +108,7 @@ def page_problems(source: Path, pages: list[str]) -> list[str]:
 
 
 def run_sphinx(source: Path, output: Path, settings: dict) -> list[str]:
-    """Write the pages with jupyter-book; return one line a warning.
-
-    Arguments: the book's folder, the folder for the pages, and settings on top of those
-    in _config.yml.
-    """
+    """Write the pages with jupyter-book; return one line a warning."""
     from jupyter_book.sphinx import build_sphinx
 
     warnings, log = Records(), io.StringIO()
@@ -157,21 +144,16 @@ def build(
 ) -> list[str]:
     """Build a book, check it, and put it in place; return one line a problem.
 
-    Arguments: the book's folder, where its site belongs, settings on top of those in
-    _config.yml, and what else the site needs to be whole: a function of the fresh
-    folder and the pages of the toc, which returns problems too.
+    `settings` come on top of those in _config.yml. `finish` does what else the site
+    needs, and gets the fresh folder and the pages of the toc; it returns problems too.
     """
     fresh = site.parent / "fresh"
     pages, found = read_settings(source)
-    found = found or page_problems(source, pages)
-    if found:
+    if found := found or page_problems(source, pages):
         return found
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         found = run_sphinx(source, fresh / "html", settings or {})
-        for page in pages if not found else []:
-            if not (fresh / "html" / f"{page}.html").is_file():
-                found.append(f"_toc.yml: no page was built for {page}")
         found = found or finish(fresh, pages)
         if not found:
             if site.exists():

@@ -1,8 +1,7 @@
 """Build the book with a PDF of each lesson and of the whole: `python -m tools pdf`.
 
 Chromium prints what a reader would print, from a strict build. The whole book is
-printed from one page that holds all, since PDFs joined afterwards lose their tags. The
-files go into the site, under pdf/, and the pages link to them.
+printed from one page that holds all, since PDFs joined afterwards lose their tags.
 """
 
 import os
@@ -16,14 +15,7 @@ from theme.extensions.paper import book_file, page_file
 from tools.build import build, one_line, report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = [  # alone, asking nobody for anything
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+FLAGS = ["--no-sandbox", "--disable-gpu"]
 PATIENCE = 300_000  # milliseconds for one page; the whole book takes some 15 seconds
 
 # Load every image, and return the headings. Links to other files would name a folder
@@ -76,10 +68,7 @@ FOOTER = """<div style="display: flex; font: 8pt sans-serif; width: 100%;
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start what CHROMIUM names, or a Chromium on PATH, Playwright's own, or Chrome.
-
-    Errors: `FileNotFoundError`, which says how to install one.
-    """
+    """Start what CHROMIUM names, or a Chromium on PATH, Playwright's own, or Chrome."""
     named = os.environ.get("CHROMIUM")
     found = [shutil.which(name) for name in ([named] if named else NAMES)]
     ways = [{"executable_path": path} for path in found if path]
@@ -104,21 +93,12 @@ def outline_items(item):
 
 
 def finish_file(path: Path, headings: list[str]) -> None:
-    """Mend the outline, compress the tags, and remove what names this machine and hour.
-
-    Chromium takes the outline's titles from lines as drawn, and runs words together.
-    Errors: `ValueError` when there are not as many entries as headings.
-    """
+    """Compress the tags, and mend the outline, in which words run together."""
     with pikepdf.open(path, allow_overwriting_input=True) as pdf:
-        items = list(outline_items(pdf.Root.get("/Outlines", {})))
-        if len(items) != len(headings):
-            raise ValueError(f"{len(headings)} headings, {len(items)} in the outline")
+        items = outline_items(pdf.Root.get("/Outlines", {}))
         for item, heading in zip(items, headings, strict=True):
             item.Title = heading
-        for key in {"/Creator", "/CreationDate", "/ModDate"} & set(pdf.docinfo.keys()):
-            del pdf.docinfo[key]
-        compressed = pikepdf.ObjectStreamMode.generate
-        pdf.save(path, object_stream_mode=compressed, deterministic_id=True)
+        pdf.save(path, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
 def print_page(page: Page, target: Path) -> None:
@@ -147,9 +127,8 @@ def print_all(fresh: Path, pages: list[str]) -> list[str]:
             page.set_default_timeout(PATIENCE)
             for name in pages:
                 page.goto((site / f"{name}.html").as_uri())
-                articles.append(
-                    page.evaluate(ARTICLE, [f"{site.as_uri()}/", pages, name])
-                )
+                where = [f"{site.as_uri()}/", pages, name]
+                articles.append(page.evaluate(ARTICLE, where))
                 if file := page_file(name):
                     print_page(page, site / file)
             page.goto((site / f"{pages[0]}.html").as_uri())

@@ -2,8 +2,6 @@
 
 An entry is a heading `## Name Year` in references.md. A page cites it with a Markdown
 link to that heading, such as `[Vaswani et al., 2017](../references.md#vaswani-2017)`.
-Below each entry this adds "Cited in: Lesson 46, Notation". An entry nobody cites is a
-warning; a citation without entry already is one, since MyST checks every link.
 """
 
 import re
@@ -14,6 +12,7 @@ from sphinx.util import logging
 
 REFERENCES = "references"
 ENTRY = re.compile(r".+ \d{4}[a-z]?")
+LESSON = re.compile(r"(Lesson \d+)(?!: Exercises$).*")  # named by its number alone
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +25,6 @@ def entries(env) -> dict[str, tuple[str, int]]:
         for anchor, (line, identifier, title) in slugs.items()
         if ENTRY.fullmatch(title)
     }
-
-
-def label(env, docname: str) -> str:
-    """Return a page's name in a list: "Lesson 46", "Lesson 46: Exercises", a title."""
-    title = env.titles[docname].astext()
-    lesson = re.match(r"Lesson \d+(: Exercises$)?", title)
-    return lesson[0] if lesson else title
 
 
 def citing_pages(env, anchor: str) -> list[str]:
@@ -72,7 +64,7 @@ def add_cited_in(app, doctree, docname) -> None:
             line = nodes.paragraph(classes=["cited-in"])
             for page in citing_pages(app.env, anchors[identifier]):
                 uri = app.builder.get_relative_uri(docname, page)
-                name = label(app.env, page)
+                name = LESSON.sub(r"\1", app.env.titles[page].astext())
                 line += nodes.Text(", " if len(line) else "Cited in: ")
                 line += nodes.reference("", name, refuri=uri, internal=True)
             section += line.children and [line]

@@ -1,14 +1,13 @@
 """Close the hints and worked answers of exercise pages, until a reader opens them.
 
-A section "Hint" or "Worked answer" becomes an HTML `details` element: it opens without
-JavaScript, and in print (see print.css). Both leave the page's table of contents. A
-closed code cell bears the title of its first line, `# @title Check exercise 1`.
+A section "Hint" or "Worked answer" becomes an HTML `details` element, and leaves the
+page's table of contents. A closed code cell bears the title of its first line,
+`# @title Check exercise 1`.
 """
 
 import re
 
 from docutils import nodes
-from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput, visit_HideCellInput
 
 CLOSED = {"Hint", "Worked answer"}
 TITLE = re.compile(r"# @title (.+)")
@@ -45,22 +44,16 @@ def depart_html(self, node) -> None:
     self.body.append("</details>\n")
 
 
-def visit_hidden_cell(self, node) -> None:
-    """Open a closed code cell as MyST-NB does, named by its title.
-
-    MyST-NB names each "Toggle hidden content", whatever its title says.
-    """
-    start = len(self.body)
-    visit_HideCellInput(self, node)
+def name_cells(app, pagename, templatename, context, doctree) -> None:
+    """Let a closed cell's title be its name: MyST-NB names each alike."""
     label = ' aria-label="Toggle hidden content"'
-    self.body[start:] = [part.replace(label, "") for part in self.body[start:]]
+    context["body"] = context.get("body", "").replace(label, "")
 
 
 def setup(app) -> dict:
     """Register with Sphinx."""
     app.add_node(closed_section, html=(visit_html, depart_html))
-    hidden_cell = (visit_hidden_cell, depart_HideCellInput)
-    app.add_node(HideCodeCellNode, override=True, html=hidden_cell)
+    app.connect("html-page-context", name_cells)
     # before Sphinx collects the page's table of contents, which it does at priority 500
     app.connect("doctree-read", close, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,7 +2,7 @@
 
 The site's address is `html.baseurl` in _config.yml, for a domain of one's own, or else
 that of the repository's GitHub Pages. Without one, pages name none, and there is no
-sitemap. A description is the start of a page; layout.html writes it into the head.
+sitemap. layout.html writes into the head of a page what is known of it here.
 """
 
 import re
@@ -31,10 +31,7 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def find_site(configured: str, repository: str) -> str:
-    """Return the site's address with a slash at its end, or "" when none is known.
-
-    Arguments: `html.baseurl`, and the repository's address.
-    """
+    """Return the site's address with a slash at its end, or "" when none is known."""
     if configured:
         if not SITE.fullmatch(configured):
             raise ConfigError(
@@ -58,10 +55,7 @@ def set_address(app, config) -> None:
 
 
 def describe(doctree, pagename: str, project: str) -> str:
-    """Return the sentences before a formula of a page's first paragraph that has some.
-
-    `doctree` is None for a page without a file.
-    """
+    """Return the sentences before a formula of a page's first fit paragraph."""
     for node in doctree.findall(nodes.paragraph) if doctree else []:
         if isinstance(node.parent, nodes.section | nodes.document):
             plain = takewhile(lambda text: FORMULA not in text, sentences(node))

@@ -1,8 +1,7 @@
 """Typeset formulas with KaTeX while the pages are written.
 
 The pages then hold finished mathematics, as HTML for the eye and MathML for a screen
-reader. A reader needs no JavaScript and no network, and wrong TeX fails the build with
-its place. KaTeX's files come from an installed package, and go into the site's _static.
+reader. KaTeX's files come from an installed package, and go into the site's _static.
 """
 
 import json

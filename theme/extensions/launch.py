@@ -2,10 +2,8 @@
 
 The repository is the first of these that is known: `repository.url` in _config.yml; the
 environment's GITHUB_REPOSITORY, which GitHub sets in workflows; the remote `origin`,
-when that is on GitHub. With none known there are no such links.
-
-Binder, Colab, source and issues are for repositories on github.com. A JupyterHub, which
-a teacher names in one line of _config.yml, gets the repository from anywhere.
+when that is on GitHub. A JupyterHub gets it from anywhere; all other links are for
+repositories on github.com.
 """
 
 import os
@@ -16,15 +14,11 @@ from pathlib import Path
 from sphinx.errors import ConfigError
 
 GITHUB = "https://github.com"
-# jupyter-book fills in its own repository when _config.yml says nothing at all.
-NOT_OURS = f"{GITHUB}/executablebooks/jupyter-book"
 BUTTONS = ("source", "edit_page", "issues")
 
 # What stands before the @ may be a password, and is not kept.
 REMOTE = re.compile(
-    r"(?:\w+://)?(?:[^/\s]*@)?(?:ssh\.)?github\.com(?::443)?[:/]"
-    r"([\w.-]+/[\w.-]+?)(?:\.git)?/?",
-    re.IGNORECASE,
+    r"(?:\w+://)?(?:[^/\s]*@)?github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?", re.I
 )
 
 
@@ -41,26 +35,19 @@ def origin(folder: Path) -> str:
 
 
 def find_repository(configured: str, environment: dict, folder: Path) -> str:
-    """Return the repository's address, or "" when none is known.
-
-    Arguments: `repository.url`, the environment, and the book's folder.
-    """
-    if configured and configured != NOT_OURS:
+    """Return the repository's address, or "" when none is known."""
+    if configured:
         if not re.fullmatch(r"https?://[\w.:-]+(/[\w.-]+){2,}", configured):
             example = f"{GITHUB}/owner/name"
             raise ConfigError(f"_config.yml: repository.url must look like {example}")
         return configured.removesuffix(".git")
-    if name := environment.get("GITHUB_REPOSITORY"):
-        return f"{environment.get('GITHUB_SERVER_URL') or GITHUB}/{name}"
     match = REMOTE.fullmatch(origin(folder))
-    return f"{GITHUB}/{match[1]}" if match else ""
+    name = environment.get("GITHUB_REPOSITORY") or (match and match[1])
+    return f"{GITHUB}/{name}" if name else ""
 
 
 def hub_address(configured: str) -> str:
-    """Return `launch_buttons.jupyterhub_url` as its links begin; "" when there is none.
-
-    What a browser shows on the hub's pages, such as `/hub/home` at its end, may follow.
-    """
+    """Return `launch_buttons.jupyterhub_url` without a page such as `/hub/home`."""
     if configured and not re.fullmatch(r"https?://[\w.:-]+(/[^?#]*)?", configured):
         setting = "_config.yml: launch_buttons.jupyterhub_url"
         raise ConfigError(f"{setting} must look like https://hub.example.org")

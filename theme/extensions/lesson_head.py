@@ -1,7 +1,6 @@
 """Set the head of a lesson apart: what you will do, what you need, how long it takes.
 
-In the notebook these are paragraphs below the title, each with its name in bold. On the
-page they stand in one box, which course.css lays out.
+In the notebook these are paragraphs below the title, each with its name in bold.
 """
 
 from docutils import nodes

@@ -1,15 +1,11 @@
 """Show on the first page what each lesson asks, and which lesson stands on which.
 
 A map and a table take the place of the comment `<!-- lesson map -->` in index.md and
-of the paragraph after it, which other viewers of the file show. All comes from the
-lessons: the title, the last question of the first paragraph, and the lessons that the
-paragraph "You need" links.
+of the paragraph after it. All comes from the lessons: the title, the last question of
+the first paragraph, and the lessons that the paragraph "You need" links.
 """
 
 import re
-from collections import defaultdict
-from html import escape
-from textwrap import wrap
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -18,23 +14,7 @@ from sphinx.util import logging
 from theme.extensions.reading import line_of, sentences
 
 MARK = "<!-- lesson map -->"
-HEADS = ("lesson", "the question it answers", "stands on")
 LESSON = re.compile(r"lessons/(\d+)-(?!exercises$).+")
-
-# Sizes in units of the drawing, which are pixels on a phone: two boxes fill its width.
-BOX, GAP, LINE, ARROW, ABREAST = 164, 16, 18, 44, 2
-LETTERS = 18  # in a line
-
-DRAWING = """<figure class="lesson-map">
-<svg viewBox="0 0 {width} {height}" role="group" aria-label="Map of the lessons">
-<marker id="lesson-map-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"
-markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>
-<g class="lesson-map-arrows">{arrows}</g>{boxes}</svg>
-<figcaption>An arrow leads from a lesson to one that stands on it.</figcaption>
-</figure>"""
-BOXED = """<a href="{href}"><rect x="{x}" y="{y}" width="{width}" height="{height}"
-rx="6"/><text>{text}</text></a>"""
-ARROWED = """<path d="M{x} {y}L{end_x} {end_y}" marker-end="url(#lesson-map-arrow)"/>"""
 
 logger = logging.getLogger(__name__)
 
@@ -81,93 +61,28 @@ def read_lesson(app, doctree) -> None:
         "number": match[1],
         "title": title.astext().partition(": ")[2],
         "question": question(opening),
-        "needs": sorted(needs),
+        "needs": sorted(set(needs)),
     }
 
 
-def places(lessons: list[dict]) -> dict[str, tuple[int, int]]:
-    """Return the row of each lesson's box, and its left edge, by the lesson's number.
-
-    A lesson stands below all that it stands on.
-    """
-    rows, row_of, found = defaultdict(list), {}, {}
-    for lesson in lessons:
-        above = [row_of[need] for need in lesson["needs"] if need in row_of]
-        row = max(above, default=-1) + 1
-        while len(rows[row]) == ABREAST:
-            row += 1
-        rows[row].append(lesson["number"])
-        row_of[lesson["number"]] = row
-    for row, numbers in rows.items():
-        free = (ABREAST - len(numbers)) * (BOX + GAP) // 2
-        for place, number in enumerate(numbers):
-            found[number] = row, free + place * (BOX + GAP)
-    return found
-
-
-def draw(lessons: list[dict], address) -> str:
-    """Return the map as HTML. `address` gives the link to a page, by its name."""
-    where = places(lessons)
-    titles = {lesson["number"]: wrap(lesson["title"], LETTERS) for lesson in lessons}
-    height = (max(map(len, titles.values())) + 2) * LINE
-    step = height + ARROW
-    arrows, boxes = [], []
-    for lesson in lessons:
-        row, left = where[lesson["number"]]
-        top, middle = row * step, left + BOX // 2
-        for need in where.keys() & set(lesson["needs"]):
-            above, start = where[need]
-            end = middle + (start - left) // 4  # so that several arrows have room
-            ends = {"x": start + BOX // 2, "y": above * step + height, "end_x": end}
-            arrows.append(ARROWED.format(end_y=top, **ends))
-        text = ""
-        lines = [f"Lesson {lesson['number']}", *titles[lesson["number"]]]
-        for place, line in enumerate(lines, 1):
-            text += f'<tspan x="{middle}" y="{top + LINE * place + 5}">'
-            text += f"{escape(line)}</tspan> "
-        box = {"x": left + 1, "y": top + 1, "width": BOX - 2, "height": height - 2}
-        boxes.append(
-            BOXED.format(href=escape(address(lesson["page"])), text=text, **box)
-        )
-    return DRAWING.format(
-        width=ABREAST * (BOX + GAP) - GAP,
-        height=(max(where.values())[0] + 1) * step - ARROW,
-        arrows="".join(sorted(arrows)),
-        boxes="".join(boxes),
-    )
-
-
-def table(lessons: list[dict], address) -> nodes.table:
-    """Return a row a lesson: a link, the question, the lessons it stands on."""
-
-    def row(*texts) -> nodes.row:
-        return nodes.row(
-            "", *(nodes.entry("", nodes.paragraph("", "", t)) for t in texts)
-        )
-
-    rows = []
-    for lesson in lessons:
-        name = f"{lesson['number']} {lesson['title']}"
-        link = nodes.reference("", name, refuri=address(lesson["page"]), internal=True)
-        needs = nodes.Text(", ".join(lesson["needs"]))
-        rows.append(row(link, nodes.Text(lesson["question"]), needs))
-    columns = [nodes.colspec(colwidth=width) for width in (30, 50, 20)]
-    head = nodes.thead("", row(*map(nodes.Text, HEADS)))
-    group = nodes.tgroup("", *columns, head, nodes.tbody("", *rows), cols=len(columns))
-    return nodes.table("", group, classes=["colwidths-auto"])
-
-
 def show(app, doctree, docname) -> None:
-    """Put the map and the table into their place."""
+    """Put the map and the table into their place, as lesson-map.html draws them."""
+    if docname != app.config.root_doc or app.builder.format != "html":
+        return
     data = sorted(app.env.metadata.items())
-    lessons = [found["lesson"] for _, found in data if "lesson" in found]
-
-    def address(page: str) -> str:
-        return app.builder.get_relative_uri(app.config.root_doc, page)
-
+    lessons = [page["lesson"] for _, page in data if "lesson" in page]
+    numbers = [lesson["number"] for lesson in lessons]
+    titles, arcs = [0], [0]
+    for row, lesson in enumerate(lessons):
+        lesson["href"] = app.builder.get_relative_uri(docname, lesson["page"])
+        above = [numbers.index(need) for need in lesson["needs"] if need in numbers]
+        lesson["above"] = [row - place for place in above]
+        arcs += lesson["above"]
+        titles.append(len(lesson["title"]))
+    context = {"lessons": lessons, "longest": max(arcs), "letters": max(titles)}
     for place in list(doctree.findall(lesson_map)):
-        drawing = nodes.raw("", draw(lessons, address), format="html")
-        place.replace_self([drawing, table(lessons, address)])
+        html = app.builder.templates.render("lesson-map.html", context)
+        place.replace_self(nodes.raw("", html, format="html"))
 
 
 def setup(app) -> dict:

@@ -1,11 +1,8 @@
 """Keep pages light: few icons, scripts that wait, images that come when they are near.
 
 Font Awesome brings some 2,000 icons, a page shows about a dozen: its fonts and the
-theme's style sheet are cut down to the icons of the finished pages.
-
-An image without alternative text is a warning. In Markdown the text stands in the
-brackets: `![what the figure shows](figure.png)`; for a figure that a cell draws, in the
-cell's metadata, as `mystnb.image.alt`.
+theme's style sheet are cut down to the icons of the finished pages. An image without
+alternative text is a warning.
 """
 
 import re
@@ -29,9 +26,7 @@ ICON = re.compile(r"\bfa-[a-z0-9-]+")
 # `.fa-gear:before,.fa-cog:before{content:"\f013"}`: the names of an icon, its character
 RULE = re.compile(r'((?:\.fa-[a-z0-9-]+:before,?)+)\{content:"\\([0-9a-f]{4})"\}')
 PRIVATE = re.compile("[\ue000-\uf8ff]")  # icons that the style sheet shows by itself
-TWO_FORMATS = re.compile(
-    r'url\(([^)]*)\.woff2\) format\("woff2"\),url\([^)]*\.ttf\) format\("truetype"\)'
-)
+FORMATS = re.compile(r'woff2\) format\("woff2"\),url\([^)]*\) format\("truetype"\)')
 RAW_IMAGE = re.compile(r"<img\b[^>]*>", re.IGNORECASE)
 RAW_ALT = re.compile(r"\balt\s*=\s*(\"\s*[^\"\s]|'\s*[^'\s])", re.IGNORECASE)
 
@@ -54,15 +49,11 @@ def cut_icons(app, exception) -> None:
         characters.add(chr(int(rule[2], 16)))
         return rule[0]
 
-    style = TWO_FORMATS.sub(
-        r'url(\1.woff) format("woff")', RULE.sub(keep_or_drop, style)
-    )
+    style = FORMATS.sub('woff) format("woff")', RULE.sub(keep_or_drop, style))
     (site / "_static" / STYLE).write_text(style, encoding="utf-8")
     for source in (THEME / FONTS).glob("*.ttf"):
         font = TTFont(source, recalcTimestamp=False)
-        cutter = subset.Subsetter(
-            subset.Options(layout_features=[], notdef_outline=True)
-        )
+        cutter = subset.Subsetter(subset.Options(layout_features=[]))
         cutter.populate(text="".join(sorted(characters)))
         cutter.subset(font)
         font.flavor = "woff"
@@ -75,8 +66,7 @@ def cut_icons(app, exception) -> None:
 def let_scripts_wait(app, pagename, templatename, context, doctree) -> None:
     """Have scripts run when the page is read; none is needed to show it.
 
-    The search page has scripts in its text, which need the others first. What is left
-    out are inline scripts, which set what nothing asks for.
+    The search page has scripts in its text, which need the others first.
     """
     files = [file for file in context["script_files"] if file.filename]
     for file in files:  # which all pages share
@@ -85,10 +75,7 @@ def let_scripts_wait(app, pagename, templatename, context, doctree) -> None:
 
 
 def visit_image(translator, node) -> None:
-    """Write an image as Sphinx does, with its size, and let it wait for the reader.
-
-    With the size in the page nothing moves when the image comes.
-    """
+    """Write an image with its size, and let it wait: nothing moves when it comes."""
     node["loading"] = "lazy"
     size = get_image_size(Path(translator.builder.srcdir) / node["uri"])
     HTML5Translator.visit_image(translator, node)
