@@ -1,6 +1,8 @@
 """The built site and the browser that tests share."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from filelock import FileLock
@@ -8,7 +10,7 @@ from filelock import FileLock
 from tests.book import write_book
 from tests.browser import serve
 from tools.build import build
-from tools.notebooks import ROOT
+from tools.notebooks import ROOT, path_of
 
 FORK = "some-teacher/class"  # what a publishing workflow knows
 
@@ -56,3 +58,18 @@ def book(tmp_path, monkeypatch):
     monkeypatch.setattr("tools.form.problems", lambda path: [])
     write_book(tmp_path / "book")
     return tmp_path / "book"
+
+
+@pytest.fixture
+def find_faults(record_property):
+    """Return a function that plants faults in a notebook, in a process of its own."""
+
+    def find(name, *options):
+        command = [sys.executable, "-m", "tools", "faults", path_of(name).stem]
+        done = subprocess.run(
+            [*command, *options], cwd=ROOT, capture_output=True, text=True
+        )
+        record_property("summary", done.stdout)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return find

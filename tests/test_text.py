@@ -8,7 +8,6 @@ from tools.bands import PATTERNS
 from tools.form import prose
 from tools.new import PLACEHOLDER
 from tools.notebooks import LESSON_NAMES, NAMES, ROOT, data_of, path_of, printed, read
-from tools.record import PRINTED
 
 TOC = (ROOT / "_toc.yml").read_text(encoding="utf-8")
 PAGES = re.findall(r"^ *(?:- file|root): (\w+)$", TOC, re.MULTILINE)
@@ -26,7 +25,7 @@ def cells_of(name):
     found = []
     for number, cell in enumerate(read(path_of(name)).cells, start=1):
         markdown = cell.source if cell.cell_type == "markdown" else ""
-        text = printed(cell) + "".join(PRINTED.findall(markdown))
+        text = printed(cell) + "".join(re.findall(r"```text\n(.*?)```", markdown, re.S))
         found.append((f"{path_of(name).name}, cell {number}", markdown, text))
     return found
 

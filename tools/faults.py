@@ -3,20 +3,16 @@
     python -m tools faults 46           all mutants of Lesson 46, and its listed faults
     python -m tools faults 46 --drawn   those that `make test` tries
 
-The notebook's cells run once, in one process, and must print what is stored (digits by
-the bands, as for nbval). Before a cell that is to be changed the process forks, and the
+The notebook's cells run once, in one process, and must print what is stored (by the
+bands, as for nbval). Before a cell that is to be changed the process forks, and the
 child goes on with the changed cell. A fault is "wrong" where a cell prints otherwise or
-an assertion fails; any other error, or no end, is "does not run", and says nothing
-about the checks. What survives in a function is put to the drawn inputs of
-tests/lessons, which find it wrong or show it equal.
+an assertion fails; any other error, or no end, is "does not run", and says nothing.
+What survives in a function is put to the drawn inputs of tests/lessons.
 
-A mutant runs until a training cell that comes after the first cell that uses what the
-mutant changes. Where the first use is itself training, the mutant is slow; of slow ones
-only a few are drawn. After its last fork the process runs on to the next training cell:
-what a slow mutant trains beyond is held to what is stored by nbval.
+A mutant runs to the next training cell after its first use. Where the first use is
+itself training it is slow, and of slow ones only a few are tried.
 """
 
-import argparse
 import ast
 import contextlib
 import gc
@@ -93,30 +89,17 @@ class Notebook:
         """Say whether a fault runs a training cell."""
         return any(self.trains[n] for n in self.cells_of(fault))
 
-    def stands_before_training(self, fault: Fault) -> bool:
-        """Say whether no training cell stands before the fault."""
-        return not any(self.trains[: self.index[fault.cell]])
-
     def run(self, number: int, namespace: dict, source: str = "") -> str:
         """Run a cell, or another source in its place; return "" or what is wrong."""
         cell, out = self.cells[number], io.StringIO()
         try:
-            tree = ast.parse(source or cell.source)
-            last = [node for node in tree.body[-1:] if isinstance(node, ast.Expr)]
-            tree.body = tree.body[: len(tree.body) - len(last)]
             with contextlib.redirect_stdout(out):
-                exec(compile(tree, cell.id, "exec"), namespace)
-                for node in last:  # its value is shown, as in a notebook
-                    expression = compile(ast.Expression(node.value), cell.id, "eval")
-                    value = eval(expression, namespace)
-                    print("" if value is None else repr(value), end="")
+                exec(compile(source or cell.source, cell.id, "exec"), namespace)
         except AssertionError:
             return WRONG
         except Exception:
             return DOES_NOT_RUN
-        shown = [o for o in cell.outputs if o.output_type != "display_data"]
-        equal = sanitize(out.getvalue()) == sanitize(printed({"outputs": shown}))
-        return "" if equal else WRONG
+        return WRONG if sanitize(out.getvalue()) != sanitize(printed(cell)) else ""
 
     def try_all(self, faults: list[Fault]) -> list[Fault]:
         """Return the faults with their verdicts; `SystemExit` if the control fails."""
@@ -234,15 +217,14 @@ def problems_of(notebook: Notebook, few: bool) -> list[str]:
     if "-" not in notebook.name:
         every = [m for cell in notebook.cells for m in mutants(cell.id, cell.source)]
         every = in_drawn_order(notebook, every)
+    if few:  # what stands after the first training would have to wait for it
+        first = [*notebook.trains, True].index(True)
+        every = [f for f in every if notebook.index[f.cell] <= first]
+        listed = [f for f in listed if max(notebook.cells_of(f)) < first]
     slow = [f for f in every if notebook.is_slow(f)]
     fast = [f for f in every if not notebook.is_slow(f)]
-    if few:
-        before = notebook.stands_before_training
-        listed = [f for f in listed if before(f) and not notebook.is_slow(f)]
-        chosen = [f for f in fast if before(f)][:DRAWN]
-        chosen += [f for f in slow if before(f)][:DRAWN_SLOW]
-    else:
-        chosen = fast + slow[:ALL_SLOW]
+    number = (DRAWN, DRAWN_SLOW) if few else (None, ALL_SLOW)
+    chosen = fast[: number[0]] + slow[: number[1]]
     tried = notebook.try_all(listed + chosen)
     problems = [
         f"not found: {fault.identity}: {fault.verdict} {fault.where}"
@@ -252,22 +234,20 @@ def problems_of(notebook: Notebook, few: bool) -> list[str]:
     print(f"{notebook.name}: {len(listed)} listed faults, {len(problems)} not found")
     if every:
         tried = [fault for fault in tried if not fault.caught_by]
-        problems += problems_of_mutants(notebook, tried, every, few)
+        problems += problems_of_mutants(notebook, tried, few)
     return problems
 
 
-def problems_of_mutants(notebook, tried, every, few) -> list[str]:
+def problems_of_mutants(notebook, tried, few) -> list[str]:
     """Print the score of a lesson; return which mutants survive that should not.
 
     ACCEPTED has by reason what may survive: "cell: old -> new", or "cell: old" for any
     change of just this code. TO_CURE has how many others are known to, by cell.
-    tried: mutants with their verdicts; every: all mutants.
+    tried: mutants with their verdicts.
     """
     data, verdicts = data_of(notebook.name), Counter(fault.verdict for fault in tried)
     accepted = data.get("ACCEPTED", {}).items()
     reasons = {row: why for why, text in accepted for row in rows_of(text)}
-    numbers = (row.split(": ") for row in rows_of(data.get("TO_CURE", "")))
-    to_cure = Counter({cell: int(number) for cell, number in numbers})
 
     def row_of(fault):
         old = fault.identity.partition(" -> ")[0]
@@ -283,39 +263,32 @@ def problems_of_mutants(notebook, tried, every, few) -> list[str]:
         f"score {found / base:.1%}, by the notebook alone {verdicts[WRONG] / base:.1%}",
         *(f"{number} accepted: {reason}" for reason, number in used.items()),
     ]
-    if not few:
-        notes += [f"{EQUAL}: {f.identity}" for f in tried if f.verdict == EQUAL]
-        notes += [f"to cure: {fault.identity}" for fault in open_]
-    print("\n".join(f"{notebook.name}: {note}" for note in notes))
-    stale = []
+    to_cure = dict(row.split(": ") for row in rows_of(data.get("TO_CURE", "")))
     if few:
         problems = [f"survives: {f.identity}" for f in open_ if f.cell not in to_cure]
     else:
-        number = Counter(fault.cell for fault in open_)
-        cells = sorted(number | to_cure)
-        problems = [
-            f"{cell}: {number[cell]} survive, {to_cure[cell]} in TO_CURE"
-            for cell in cells
-            if number[cell] != to_cure[cell]
-        ]
+        notes += [f"{EQUAL}: {f.identity}" for f in tried if f.verdict == EQUAL]
+        notes += [f"to cure: {fault.identity}" for fault in open_]
+        cells = Counter(fault.cell for fault in open_)
+        surviving = {cell: str(number) for cell, number in cells.items()}
+        differ = sorted(surviving.items() ^ to_cure.items())
+        problems = [f"survivors and TO_CURE differ: {row}" for row in differ]
         stale = reasons.keys() - set(map(row_of, survivors))
+        problems += [f"accepted, but does not survive: {row}" for row in stale]
         if len(survivors) - len(open_) > MOST_ACCEPTED * (found + len(survivors)):
             problems.append(f"more than {MOST_ACCEPTED:.0%} are accepted")
-    return problems + [f"accepted, but does not survive: {row}" for row in stale]
+    print("\n".join(f"{notebook.name}: {note}" for note in notes))
+    return problems
 
 
 def main(arguments: list[str]) -> int:
     """Try the faults of the notebooks named, or of all; 1 if one is not found."""
-    parser = argparse.ArgumentParser(prog="python -m tools faults")
-    parser.add_argument("lesson", nargs="*", help="46, 46-ex ...; all by default")
-    parser.add_argument("--drawn", action="store_true", help="few, as in `make test`")
-    options = parser.parse_args(arguments)
     if not hasattr(os, "fork"):
         raise SystemExit("faults are planted by forking, which this system cannot do")
     os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     problems = []
-    for path in find(options.lesson):
-        found = problems_of(Notebook(name_of(path)), options.drawn)
+    for path in find([word for word in arguments if word != "--drawn"]):
+        found = problems_of(Notebook(name_of(path)), "--drawn" in arguments)
         problems += [f"{name_of(path)}: {problem}" for problem in found]
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0

@@ -143,6 +143,8 @@ def output_problems(cell) -> Iterator[str]:
     for output in cell.outputs:
         if output.get("name") == "stderr":
             yield f"wrote to stderr: {output.text.strip().partition(chr(10))[0]}"
+        if output.output_type == "execute_result":
+            yield "shows a value; print it, or end the line with a semicolon"
     images = sum("image/" in " ".join(o.get("data", {})) for o in cell.outputs)
     alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
     if images > 1:

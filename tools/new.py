@@ -141,7 +141,6 @@ ANSWERS = {
 }
 
 
-# Functions held to PyTorch's on drawn inputs stand below.
 @equal("softmax")
 def test_softmax(lesson, normal, lead, n):
     x = normal(*lead, n)

@@ -34,12 +34,9 @@ EXERCISE_NAMES = [name for name in NAMES if "-" in name]
 
 def display_name(path: Path) -> str:
     """Return the path as messages show it: relative to the repository."""
-    resolved = path.resolve()
-    return (
-        resolved.relative_to(ROOT).as_posix()
-        if resolved.is_relative_to(ROOT)
-        else path.name
-    )
+    path = path.resolve()
+    inside = path.is_relative_to(ROOT)
+    return path.relative_to(ROOT).as_posix() if inside else path.name
 
 
 def find(words: list[str]) -> list[Path]:
@@ -67,17 +64,9 @@ def read(path: Path):
     return nbformat.read(path, as_version=4)
 
 
-def text_of(value) -> str:
-    """Return a notebook's text field as one string; it may be a list of lines."""
-    return value if isinstance(value, str) else "".join(value)
-
-
 def printed(cell) -> str:
-    """Return what a code cell has printed or shown as a value."""
-    return "".join(
-        text_of(output.get("text") or output.get("data", {}).get("text/plain", ""))
-        for output in cell.get("outputs", [])
-    )
+    """Return what a code cell has printed."""
+    return "".join(output.get("text", "") for output in cell.get("outputs", []))
 
 
 def definitions_of(notebook, name: str) -> dict:

@@ -2,7 +2,7 @@
 
 Code that takes minutes is a function `<name>_in_full` that its notebook does not call.
 The Markdown cell after it, `**In full.** ...`, holds what it printed when it last ran,
-with date and versions. `check` runs it again and compares as nbval does, by band.
+with date and versions.
 """
 
 import ast
@@ -11,16 +11,13 @@ import datetime
 import io
 import os
 import platform
-import re
 import time
 
-from tools.bands import sanitize
 from tools.execute import save
 from tools.notebooks import definitions_of, display_name, find, read
 
 SUFFIX = "_in_full"
 RECORD = "**In full.**"
-PRINTED = re.compile(r"```text\n(.*?)```", re.DOTALL)
 
 
 def records_of(path, notebook) -> list[tuple[str, object]]:
@@ -65,17 +62,6 @@ def record_of(printed: str, seconds: float) -> str:
         f"{platform.system()} {platform.machine()}, in {minutes} min "
         f"on one thread:\n\n```text\n{printed}```"
     )
-
-
-def differences(path) -> list[str]:
-    """Run a notebook's long functions again; return one line for each that differs."""
-    notebook, found = read(path), []
-    for function, cell in records_of(path, notebook):
-        recorded = PRINTED.search(cell.source)
-        printed, _ = printed_by(path, notebook, function)
-        if recorded is None or sanitize(recorded[1]) != sanitize(printed):
-            found.append(f"{display_name(path)}: {function} prints {printed!r}")
-    return found
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ import pytest
 
 from tools.bands import write_for_nbval
 from tools.faults import Notebook, in_drawn_order, listed_faults
-from tools.notebooks import NAMES, ROOT, path_of
+from tools.notebooks import NAMES
 
 IN_A_KERNEL = 3  # listed faults a notebook
 # What a kernel says of code that fails and is not found wrong.
@@ -24,15 +24,8 @@ FAILED = re.compile(r"^FAILED copy\.ipynb::Cell (\d+)", re.MULTILINE)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("name", NAMES)
-def test_all_mutants_and_listed_faults_are_found(name, record_property):
-    done = subprocess.run(
-        [sys.executable, "-m", "tools", "faults", path_of(name).stem],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    record_property("summary", done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_all_mutants_and_listed_faults_are_found(name, find_faults):
+    find_faults(name)
 
 
 def first_failure(notebook, folder, fault):

@@ -83,36 +83,32 @@ def lab(tmp_path_factory):
 
 @contextmanager
 def opened(lab, browser, name: str):
-    """Open a notebook; give the page, and what it asks of other machines."""
+    """Open a notebook; give the page when all of it is drawn."""
     root, address, token = lab
     page = browser.new_page()
     page.set_default_timeout(PATIENCE * 1000)
-    foreign = []
-    own = (address, address.replace("http", "ws", 1), "data:", "blob:")
-    page.on("request", lambda r: r.url.startswith(own) or foreign.append(r.url))
     page.goto(f"{address}lab/tree/lessons/{name}?token={token}&reset")
     page.wait_for_selector(IDLE)
     cells = read(root / "lessons" / name).cells
     page.wait_for_function(DRAWN, arg=[NOTEBOOK, len(cells)])
-    yield page, foreign
+    yield page
     page.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_opens_typeset_and_its_links_lead_somewhere(name, lab, browser):
-    with opened(lab, browser, path_of(name).name) as (page, foreign):
+    with opened(lab, browser, path_of(name).name) as page:
         links = page.eval_on_selector_all(LINKS, "all => all.map(link => link.href)")
         assert links
         dead = [link for link in set(links) if not page.request.get(link).ok]
         assert not dead
         assert page.locator(UNTYPESET).all_inner_texts() == []
-    assert foreign == []
 
 
 def test_lesson_46_runs_whole_and_shows_what_is_stored(lab, browser):
     path = path_of("46")
     file = lab[0] / "lessons" / path.name
-    with opened(lab, browser, path.name) as (page, foreign):
+    with opened(lab, browser, path.name) as page:
         page.click(".lm-MenuBar-itemLabel:text-is('Run')")
         page.click(".lm-Menu-itemLabel:text-is('Run All Cells')")
         end = time.monotonic() + PATIENCE
@@ -125,4 +121,3 @@ def test_lesson_46_runs_whole_and_shows_what_is_stored(lab, browser):
             page.wait_for_timeout(500)
     shown = [sanitize(printed(cell)) for cell in read(file).cells]
     assert shown == [sanitize(printed(cell)) for cell in read(path).cells]
-    assert foreign == []

@@ -115,7 +115,6 @@ def linear_accuracy(shortcut, L, seed):
 
 EXEMPT = {"fit_and_record": "trains", "train_eval": "trains"}
 
-# Functions held to PyTorch's on drawn inputs stand below.
 kinds = st.sampled_from(["plain", "residual", "residual + layer norm", "batch norm"])
 
 

@@ -107,7 +107,6 @@ EXEMPT = {
 }
 
 
-# Functions held to PyTorch's on drawn inputs stand below.
 @equal("soft_lookup", "direction")
 def test_soft_lookup(lesson, normal, n, d, d_v, scale):
     q, k, v = normal(1, d), normal(n, d), normal(n, d_v)

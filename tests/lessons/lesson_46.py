@@ -132,7 +132,6 @@ def deep_accuracy(norm_first, lr, seed):
 }
 
 
-# Functions held to PyTorch's on drawn inputs stand below.
 @equal("one_head")
 def test_one_head(lesson, normal, module, B, T, H, d_head):
     D, x = H * d_head, normal(B, T, H * d_head)

@@ -157,7 +157,6 @@ EXEMPT = {
     "train_eval": "trains",
 }
 
-# Functions held to PyTorch's on drawn inputs stand below.
 parts = ["embed_patches", "split_heads", "PreNormBlock", "encode", "torch_encoder"]
 looks = ["vit_torch", "class_attention", "position_similarity"]
 
