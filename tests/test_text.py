@@ -59,6 +59,10 @@ NO_RESULT = re.compile(
 # Numbers of the pages that are no lessons, and why they may stand there.
 PAGE_NUMBERS = {
     "notation": {"0.1": "PyTorch's default, held by tests/test_conventions.py"},
+    "checking": {
+        "1e-5": "the limit in float32, by LIMIT in tests/checking.py",
+        "1e-12": "the limit in float64, by the same",
+    },
     "teaching": {
         "4.0": "the name of a licence",
         "1.4": "GB, by tests/deep/test_binder.py",
