@@ -69,19 +69,27 @@ def prints(text, name="stdout"):
 
 FIGURE = new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "x"})
 COUNT, TAGS = {"execution_count": 7}, {"metadata": {"tags": ["nbval-skip"]}}
+BARE, EVIDENCE = {"metadata": {}}, {"metadata": {"evidence": ["x"] * 5}}
 METADATA = "not the metadata of its place; `make run` sets it"
 # A cell, the fault (other fields, or other text "old -> new"), words of the problem.
 LESSON = [
     ("title", "Lesson 98 -> Lesson 8", "cell 1 does not start with `# Lesson 98: `"),
     ("title", "**You need** -> **It takes**", "cell 1 does not say, in this order"),
     ("exercises", "## Ex -> Ex", "the last sections are not, in this order"),
-    ("next", {"id": ""}, "cell 9: no id of its own; save the notebook in JupyterLab"),
-    ("next", {"id": "softmax"}, "cell 9: no id of its own"),
-    ("next", {"cell_type": "sql"}, "not valid at ['cells', 8]"),
-    ("softmax", COUNT, "cell 6: run out of order or never: [7] should be [3]"),
-    ("softmax", TAGS, "cell 6: metadata ['tags']; `make run` stores it clean"),
-    ("softmax", {"metadata": {"mystnb": {"x": 1}}}, "cell 6: mystnb metadata may say"),
-    ("softmax", shows(FIGURE), "cell 6: a figure without alternative text"),
+    ("next", {"id": ""}, "cell 12: no id of its own; save the notebook in JupyterLab"),
+    ("next", {"id": "softmax"}, "cell 12: no id of its own"),
+    ("next", {"cell_type": "sql"}, "not valid at ['cells', 11]"),
+    ("softmax", COUNT, "cell 9: run out of order or never: [7] should be [5]"),
+    ("softmax", TAGS, f"cell 9: {METADATA}"),
+    ("helpers", BARE, f"cell 4: {METADATA}"),
+    ("softmax", EVIDENCE, f"cell 9: {METADATA}"),
+    ("takeaways", EVIDENCE, "cell 10: evidence is no list of lists of strings"),
+    ("takeaways", "the largest score wins. -> x\n- x", "6 claims, and evidence of 5"),
+    ("takeaways", "- TO -> TO", "cell 10: not a heading and five to seven lines"),
+    ("picture", prints("x -> y"), "no drawing of what is built"),
+    ("picture", "draw( -> print(", "no drawing of what is built"),
+    ("softmax", {"metadata": {"mystnb": {"x": 1}}}, "cell 9: mystnb metadata may say"),
+    ("softmax", shows(FIGURE), "cell 9: a figure without alternative text"),
     ("softmax", shows(FIGURE, FIGURE, alt="x" * 40), "2 figures in one cell"),
     ("softmax", prints("Warning: x", "stderr"), "wrote to stderr: Warning: x"),
 ]
@@ -125,8 +133,8 @@ EXERCISES = [
     ("-check", f"{CALL} -> ", "cell 7: the check does not end with `check_tempered_1("),
     ("-check", prints("Exercise 1: right."), "cell 7: the stored output of the check"),
     ("-check", TAGS, f"cell 7: {METADATA}"),
-    ("-hint-heading", {"metadata": {}}, f"cell 8: {METADATA}"),
-    ("-answer", {"metadata": {}}, f"cell 11: {METADATA}"),
+    ("-hint-heading", BARE, f"cell 8: {METADATA}"),
+    ("-answer", BARE, f"cell 11: {METADATA}"),
     ("-answer", "# @title -> #", "cell 11: a closed code cell starts with `# @title`"),
     ("-answer", f"{WORKED} -> (", "cell 5: no worked answer that check_tempered_1"),
     ("-answer", prints("Exercise 1: wrong."), "no worked answer that check_tempered_1"),
@@ -134,8 +142,8 @@ EXERCISES = [
 ]
 FAULTS = [
     *(("new", *row) for row in LESSON),
-    *(("new", "softmax", {"source": s}, f"cell 6: {CODE[s]}") for s in CODE),
-    *(("new", "digits", {"source": s}, MARKDOWN[s]) for s in MARKDOWN),
+    *(("new", "softmax", {"source": s}, f"cell 9: {CODE[s]}") for s in CODE),
+    *(("new", "apparatus", {"source": s}, MARKDOWN[s]) for s in MARKDOWN),
     *(("exercises", *row) for row in EXERCISES),
 ]
 

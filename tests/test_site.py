@@ -124,6 +124,11 @@ def test_hints_answers_and_checks_are_closed_under_their_titles(html):
     closed = page.select("details.closed-section:not([open])")
     assert [box.summary.get_text() for box in closed] == titles and len(titles) > 10
     assert not page.select(".page-toc [href*=hint]")
+
+
+@pytest.mark.parametrize("page", LESSONS)
+def test_closed_cells_bear_their_titles(html, page):
+    page, cells = html(page), read(ROOT / f"{page}.ipynb").cells
     hidden = [c for c in cells if "hide-input" in c.metadata.get("tags", [])]
     first = [cell.source.partition("\n")[0] for cell in hidden]
     shown = [box.get_text() for box in page.select("details.hide p.collapsed")]

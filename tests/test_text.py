@@ -32,7 +32,8 @@ def cells_of(name):
 
 @pytest.mark.parametrize("name", [*NAMES, *PAGES])
 def test_no_placeholder_is_left(name):
-    found = [place for place, text, _ in cells_of(name) if PLACEHOLDER in text]
+    cells = read(path_of(name)).cells if name in NAMES else cells_of(name)
+    found = [n for n, cell in enumerate(cells, start=1) if PLACEHOLDER in str(cell)]
     assert not found, f"replace {PLACEHOLDER!r} by what the page has to say"
 
 
@@ -58,6 +59,10 @@ NO_RESULT = re.compile(
 # Numbers of the pages that are no lessons, and why they may stand there.
 PAGE_NUMBERS = {
     "notation": {"0.1": "PyTorch's default, held by tests/test_conventions.py"},
+    "checking": {
+        "1e-5": "the limit in float32, by LIMIT in tests/checking.py",
+        "1e-12": "the limit in float64, by the same",
+    },
     "teaching": {
         "4.0": "the name of a licence",
         "1.4": "GB, by tests/deep/test_binder.py",
@@ -133,18 +138,19 @@ MIN_QUOTE = 10  # characters; a shorter quote could stand anywhere
 
 @every_lesson
 def test_claims_rest_on_printed_lines(number):
-    # A line a claim, which ends on its quotes: each the beginning of a printed line, or
-    # of what follows a label there.
+    # A line a claim. Its quotes are each the beginning of a printed line, or of what
+    # follows a label there; they stand in the cell's metadata, or end the line.
     lines = "\n".join(line for _, line in printed_lines(number))
-    texts = [text for _, text, _ in cells_of(number)]
-    (text,) = [text for text in texts if text.startswith("## What to take away")]
-    claims = text.split("\n\n", 2)[-1].splitlines()
+    cells = read(path_of(number)).cells
+    (cell,) = [c for c in cells if c.source.startswith("## What to take away")]
+    claims = re.findall("^- .*", cell.source, re.MULTILINE)
+    quoted = [re.findall("`([^`]+)`", c[c.rfind(" (`") :]) for c in claims]
+    evidence = cell.metadata.get("evidence", quoted)
     assert len(claims) >= 3, "fewer than three claims"
-    for claim in claims:
-        evidence = re.fullmatch(r"- .* \((`.*`)\)", claim)
-        for quote in re.findall("`([^`]+)`", evidence[1]) if evidence else [""]:
+    for claim, quotes in zip(claims, evidence, strict=True):
+        for quote in quotes or [""]:
             shown = re.search(rf"(^|: |, ){re.escape(quote)}", lines, re.MULTILINE)
-            assert len(quote) >= MIN_QUOTE and shown, claim
+            assert len(quote) >= MIN_QUOTE and shown, f"{claim} ({quote})"
 
 
 # ---- terms ---------------------------------------------------------------------------

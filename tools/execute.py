@@ -15,8 +15,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools.form import CELL_METADATA, NOTEBOOK_METADATA, closed, problems
-from tools.notebooks import find, is_exercises
+from tools.form import closed, problems
+from tools.notebooks import find
 
 CELL_TIMEOUT = 300  # seconds
 
@@ -54,21 +54,10 @@ def execute(path: Path, folder: Path | str, environment: dict | None = None):
         detail = getattr(error, "evalue", str(error)).strip().partition("\n")[0]
         place = f"{path.name}, cell {started[-1]}"
         raise LessonError(f"{place}: {reason}: {detail}") from None
-    normalise(notebook)
-    if is_exercises(path):
-        notebook = closed(notebook)
-    return notebook
-
-
-def normalise(notebook) -> None:
-    """Drop what changes from run to run or from editor to editor, in place."""
-    notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
-    for cell in notebook.cells:
-        for key in set(cell.metadata) - CELL_METADATA:
-            del cell.metadata[key]
-        for output in cell.get("outputs", []):
-            if "metadata" in output:
-                output.metadata = nbformat.from_dict({})
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", [])):
+        if "metadata" in output:
+            output.metadata = nbformat.from_dict({})
+    return closed(notebook)
 
 
 def save(notebook, path: Path) -> None:

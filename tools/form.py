@@ -1,4 +1,4 @@
-"""Say what is wrong with a notebook file without running it, and close its answers.
+"""Say what is wrong with a notebook file without running it, and close its cells.
 
 `problems(path)` is what `make book`, `make run` and the tests ask. An exercise is a
 section with the task in words, a starter (a function without a body), a check, and two
@@ -27,12 +27,14 @@ CLOSING = ["What to take away", "Exercises", "Where this goes next"]
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 NOTEBOOK_METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-CELL_METADATA = {"mystnb"}
+# What an author may write: of a figure, and the printed lines that each claim rests on.
+CELL_METADATA = {"code": {"mystnb"}, "markdown": {"evidence"}}
 # What a lesson may import beside Python's own: Colab has more, other places have not.
 PACKAGES = {"torch", "numpy", "matplotlib"}
 MAX_COLUMNS = 80
 MIN_ALT_LENGTH = 40
 MIN_EXERCISES = 4
+CLAIMS = range(5, 8)  # of a lesson, under "What to take away"
 
 # The network, a shell, and what turns nbval's comparison off.
 FORBIDDEN = re.compile(
@@ -71,7 +73,7 @@ def problems(path: Path) -> list[str]:
 
     notebook = nbformat.reads(text, as_version=4)
     found = [f"{name}: {text}" for text in notebook_problems(path, notebook)]
-    in_cells = [*cell_problems(notebook, is_exercises(path))]
+    in_cells = [*cell_problems(notebook)]
     if is_exercises(path):
         in_cells += exercise_problems(notebook)
     return found + [f"{name}, cell {number}: {text}" for number, text in in_cells]
@@ -79,10 +81,8 @@ def problems(path: Path) -> list[str]:
 
 def notebook_problems(path: Path, notebook) -> Iterator[str]:
     """Yield the problems of the notebook as a whole."""
-    exercises, expected = is_exercises(path), dict(NOTEBOOK_METADATA)
-    if exercises:
-        expected |= {"colab": closed(notebook).metadata["colab"]}
-    if notebook.metadata != expected:
+    exercises = is_exercises(path)
+    if notebook.metadata != closed(notebook).metadata:
         yield "other notebook metadata than `make run` stores"
     opening = notebook.cells[0].source if notebook.cells else ""
     title = f"# Lesson {path.name.split('-')[0]}: " + "Exercises" * exercises
@@ -97,11 +97,22 @@ def notebook_problems(path: Path, notebook) -> Iterator[str]:
     titles = [text for level, text in headings if level == 2]
     if not exercises and titles[-len(CLOSING) :] != CLOSING:
         yield f"the last sections are not, in this order: {', '.join(CLOSING)}"
+    claims = any("evidence" in cell.metadata for cell in notebook.cells)
+    if claims and not any(map(is_drawing, notebook.cells)):
+        yield "no drawing of what is built: a call of `draw` that also prints its text"
 
 
-def cell_problems(notebook, exercises: bool) -> Iterator[tuple[int, str]]:
+def is_drawing(cell) -> bool:
+    """Say whether a cell calls `draw`, and has stored its picture and its text."""
+    outputs = [*cell.get("outputs", [])]
+    kinds = " ".join(k for o in outputs for k in (o.output_type, *o.get("data", {})))
+    calls = re.search(r"(?<!def )\bdraw\(", cell.source)
+    return bool(calls and "image/" in kinds and "stream" in kinds)
+
+
+def cell_problems(notebook) -> Iterator[tuple[int, str]]:
     """Yield (cell number, text) for the problems that a cell can have by itself."""
-    executed = 0
+    executed, after = 0, closed(notebook).cells
     for number, cell in enumerate(notebook.cells, start=1):
         executed += cell.cell_type == "code"
         if cell.cell_type == "code":
@@ -110,8 +121,10 @@ def cell_problems(notebook, exercises: bool) -> Iterator[tuple[int, str]]:
             texts = [*markdown_problems(cell.source)]
         if set(cell.metadata.get("mystnb", {"image"})) != {"image"}:
             texts.append("mystnb metadata may say nothing but image")
-        if not exercises and set(cell.metadata) - CELL_METADATA:
-            texts.append(f"metadata {[*cell.metadata]}; `make run` stores it clean")
+        if cell.metadata != after[number - 1].metadata:
+            texts.append("not the metadata of its place; `make run` sets it")
+        if "evidence" in cell.metadata:
+            texts += evidence_problems(cell)
         yield from ((number, text) for text in texts)
 
 
@@ -151,6 +164,18 @@ def output_problems(cell) -> Iterator[str]:
         yield f"{images} figures in one cell; one figure makes one point"
     if images and len(alt.strip()) < MIN_ALT_LENGTH:
         yield "a figure without alternative text; say what it shows in mystnb.image.alt"
+
+
+def evidence_problems(cell) -> Iterator[str]:
+    """Yield what is wrong with the claims of a lesson, or with what they rest on."""
+    claims, evidence = cell.source.split("\n")[2:], cell.metadata["evidence"]
+    if len(claims) not in CLAIMS or not all(c.startswith("- ") for c in claims):
+        yield "not a heading and five to seven lines that begin with `- `, a claim each"
+    lists = isinstance(evidence, list) and all(isinstance(e, list) for e in evidence)
+    if not lists or not all(isinstance(quote, str) for quote in sum(evidence, [])):
+        yield "evidence is no list of lists of strings: the printed lines of each claim"
+    elif len(evidence) != len(claims):
+        yield f"{len(claims)} claims, and evidence of {len(evidence)}"
 
 
 # ---- Markdown, as JupyterLab, Colab and GitHub read it -------------------------------
@@ -288,23 +313,24 @@ def closing_metadata(cell, section: str) -> dict:
 
 
 def closed(notebook):
-    """Return the notebook with the metadata of closed cells; figures keep theirs."""
+    """Return the notebook in its normal form: no metadata but an author's, and what
+    closes cells.
+    """
     notebook = copy.deepcopy(notebook)
     for cell, section in sections(notebook):
-        kept = {k: v for k, v in cell.metadata.items() if k in CELL_METADATA}
+        allowed = CELL_METADATA.get(cell.cell_type, ())
+        kept = {k: v for k, v in cell.metadata.items() if k in allowed}
         cell.metadata = nbformat.from_dict({**kept, **closing_metadata(cell, section)})
     # Colab knows closed sections by the ids of their headings.
     ids = [cell.id for cell in notebook.cells if cell.source in (HINT, ANSWER)]
-    notebook.metadata["colab"] = nbformat.from_dict({"collapsed_sections": ids})
+    colab = {"colab": {"collapsed_sections": ids}} if ids else {}
+    notebook.metadata = nbformat.from_dict({**NOTEBOOK_METADATA, **colab})
     return notebook
 
 
 def exercise_problems(notebook) -> Iterator[tuple[int, str]]:
     """Yield (cell number, text) of everything that is out of form."""
-    parts = zip(sections(notebook), closed(notebook).cells, strict=True)
-    for number, ((cell, section), after) in enumerate(parts, start=1):
-        if cell.metadata != after.metadata:
-            yield number, "not the metadata of its place; `make run` sets it"
+    for number, (cell, section) in enumerate(sections(notebook), start=1):
         is_code = cell.cell_type == "code"
         if section and is_code and not cell.source.startswith(FORM_TITLE):
             yield number, f"a closed code cell starts with `{FORM_TITLE.strip()}`"

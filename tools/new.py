@@ -16,21 +16,34 @@ from tools.notebooks import ROOT, path_of, read
 PLACEHOLDER = "TO WRITE"
 SHARED = ("46", "46-exercises")  # cells are taken from them which every lesson has
 
-# "# %% id" begins a cell of code, "# %% [md] id" one of Markdown. A cell with nothing
-# in it is the shared lesson's cell of that id.
+# "# %% id" begins a cell of code, "# %% [md] id" one of Markdown; some have METADATA.
+# A cell with nothing in it is the shared lesson's cell of that id.
 LESSON = r"""# %% [md] title
 # Lesson <number>: <title>
 
-TO WRITE: which question does this lesson answer? Then its paper, linked.
+TO WRITE: which question, that a person could ask, is answered? Its paper, linked.
 
 **You will** TO WRITE: three to five lines, each with a verb.
 
 **You need** TO WRITE: lessons, linked, and ideas.
 
-**It takes** about 2 minutes to read and two seconds to run (TO WRITE: the times).
+**It takes** TO WRITE: 2 minutes to skim, 5 with the code, and two seconds to run.
+# %% [md] apparatus
+The closed cells hold what every lesson needs; [How we check](../checking.md) says
+why, and which digits may differ on your machine.
 # %% setup
-# %% [md] digits
+# @title Set-up
+<setup>
 # %% helpers
+# @title How we compare
+<helpers>
+# %% draw
+# @title How the drawing is made
+<draw>
+# %% picture
+draw(["scores", "softmax", "weights"])
+# %% [md] picture-text
+TO WRITE: what to look at in the drawing. Its function is a stand-in.
 # %% [md] softmax-idea
 ## The softmax
 
@@ -43,15 +56,18 @@ torch.manual_seed(0)
 x = torch.randn(2, 3, 4, 5)  # (B, H, T, n)
 for x in (x, x.double()):
     compare("max abs diff vs F.softmax", softmax(x), F.softmax(x, dim=-1))
-print(f"softmax: all weights are positive: {bool((softmax(x) > 0).all())}")
+weights = softmax(x)  # (B, H, T, n)
+same = weights.argmax(dim=-1) == x.argmax(dim=-1)  # (B, H, T)
+print(f"softmax: all weights are positive: {bool((weights > 0).all())}")
+print(f"softmax: the largest score gets the largest weight: {bool(same.all())}")
 # %% [md] takeaways
 ## What to take away
 
-Each claim, and the printed line that it rests on.
-
-- TO WRITE: our softmax is PyTorch's. (`max abs diff vs F.softmax`)
-- TO WRITE: in the longer format too. (`max abs diff vs F.softmax, float64`)
-- TO WRITE: its weights are positive. (`softmax: all weights are positive: True`)
+- TO WRITE: what a softmax is for.
+- TO WRITE: our softmax is PyTorch's.
+- TO WRITE: in the longer format too.
+- TO WRITE: its weights are positive.
+- TO WRITE: the largest score wins.
 # %% [md] exercises
 ## Exercises
 
@@ -63,6 +79,32 @@ In the notebook [Exercises](<number>-exercises.ipynb), with checks and hints.
 
 TO WRITE: the next lessons, and the papers, up to today.
 """
+# For each claim the beginnings of the printed lines that it rests on.
+EVIDENCE = [
+    ["scores -> softmax -> weights"],
+    ["max abs diff vs F.softmax"],
+    ["max abs diff vs F.softmax, float64"],
+    ["softmax: all weights are positive: True"],
+    ["softmax: the largest score gets the largest weight: True"],
+]
+ALT = "TO WRITE: what the drawing shows, for those who cannot see it."
+METADATA = {
+    "picture": {"mystnb": {"image": {"alt": ALT, "classes": "dark-light"}}},
+    "takeaways": {"evidence": EVIDENCE},
+}
+# A stand-in, until there is a function that draws what a forward pass records.
+DRAW = '''def draw(parts):
+    """Print the parts in order, and draw a box for each and arrows between."""
+    print(" -> ".join(parts))
+    _, ax = plt.subplots(figsize=(6, 1))
+    ax.set(xlim=(-0.5, len(parts) - 0.5), ylim=(-1, 1))
+    ax.axis("off")
+    for i, part in enumerate(parts):
+        ax.text(i, 0, part, ha="center", va="center", bbox={"fc": "none"})
+        if i:
+            ax.annotate("", (i - 0.3, 0), (i - 0.7, 0),
+                        arrowprops={"arrowstyle": "->"})
+    plt.show()'''
 SOFTMAX = '''def softmax(x):
     """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
     e = x.exp()  # (..., n)
@@ -131,10 +173,7 @@ CHECKS = '''"""Lesson <number>: what its checks need to know."""
 from tests.checking import equal
 
 BANDS = {}
-NUMBERS = {
-    "1e-5": "the limit in float32, asserted by compare",
-    "1e-12": "the limit in float64, asserted by compare",
-}
+NUMBERS = {}
 ANSWERS = {
     "<number>-exercises": """
 <answers>"""
@@ -168,7 +207,8 @@ def notebook_of(template: str, shared: dict):
         head, _, source = part.partition("\n")
         *kind, id_ = head.split()
         new_cell = nbformat.v4.new_markdown_cell if kind else nbformat.v4.new_code_cell
-        cells.append(new_cell(source.strip() or shared[id_], id=id_))
+        source, metadata = source.strip() or shared[id_], METADATA.get(id_, {})
+        cells.append(new_cell(source, id=id_, metadata=metadata))
     return nbformat.v4.new_notebook(cells=cells)
 
 
@@ -189,8 +229,11 @@ def write(root: Path, number: str, slug: str) -> list[str]:
     for path in [*root.glob(f"lessons/{number}-*"), checks]:
         if path.exists():
             raise SystemExit(f"{path.name} is there already; nothing was written")
-    names = {"softmax": SOFTMAX, "links": numbered(LINK), "number": number}
-    names |= {"slug": slug, "title": slug.replace("-", " ").title()}
+    names = {"softmax": SOFTMAX, "draw": DRAW, "links": numbered(LINK)}
+    names |= {"number": number, "slug": slug, "title": slug.replace("-", " ").title()}
+    cells = {cell.id: cell.source for cell in read(path_of(SHARED[0])).cells}
+    for id_ in ("setup", "helpers"):
+        names[id_] = re.sub(r"^# @title .*\n", "", cells[id_])
     templates = {slug: LESSON, "exercises": EXERCISES + numbered(EXERCISE)}
     paths = [root / f"lessons/{number}-{name}.ipynb" for name in templates]
     for path, lesson, template in zip(paths, SHARED, templates.values(), strict=True):

@@ -1,4 +1,4 @@
-"""Close the hints and worked answers of exercise pages, until a reader opens them.
+"""Close hints, worked answers and titled cells, until a reader opens them.
 
 A section "Hint" or "Worked answer" becomes an HTML `details` element, and leaves the
 page's table of contents. A closed code cell bears the title of its first line,
@@ -18,9 +18,7 @@ class closed_section(nodes.General, nodes.Element):
 
 
 def close(app, doctree) -> None:
-    """Replace the sections to close on an exercise page that was just read."""
-    if not app.env.docname.endswith("-exercises"):
-        return
+    """Replace the sections to close on a new page, and name its closed cells."""
     for section in list(doctree.findall(nodes.section)):
         title = section.next_node(nodes.title)
         if title is not None and title.astext() in CLOSED:
