@@ -69,7 +69,7 @@ def prints(text, name="stdout"):
 
 FIGURE = new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "x"})
 COUNT, TAGS = {"execution_count": 7}, {"metadata": {"tags": ["nbval-skip"]}}
-BARE, EVIDENCE = {"metadata": {}}, {"metadata": {"evidence": ["x"] * 5}}
+BARE = {"metadata": {}}
 METADATA = "not the metadata of its place; `make run` sets it"
 # A cell, the fault (other fields, or other text "old -> new"), words of the problem.
 LESSON = [
@@ -82,8 +82,6 @@ LESSON = [
     ("softmax", COUNT, "cell 9: run out of order or never: [7] should be [5]"),
     ("softmax", TAGS, f"cell 9: {METADATA}"),
     ("helpers", BARE, f"cell 4: {METADATA}"),
-    ("softmax", EVIDENCE, f"cell 9: {METADATA}"),
-    ("takeaways", EVIDENCE, "cell 10: evidence is no list of lists of strings"),
     ("takeaways", "the largest score wins. -> x\n- x", "6 claims, and evidence of 5"),
     ("takeaways", "- TO -> TO", "cell 10: not a heading and five to seven lines"),
     ("picture", prints("x -> y"), "no drawing of what is built"),
@@ -107,9 +105,6 @@ MARKDOWN = {
     "A claim[^1].\n\n[^1]: Why it is so.": "a bar of no table, a footnote",
     "[a link](my file.ipynb)": "a link that is none",
     "an *open star": "emphasis or code that is none",
-    "a ==marked== word": "a mark, a subscript",
-    "- [ ] to do": "a box to tick or an alert",
-    "Well done :tada:": "a picture by its name",
     "Term\n: what it means": "line 2: a label, a definition",
     "<details>\n\nx\n\n</details>": "HTML",
     "##Heading": "a heading that is none",

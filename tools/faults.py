@@ -40,7 +40,7 @@ from tools.notebooks import (
 )
 
 DRAWN, DRAWN_SLOW, ALL_SLOW = 80, 1, 4  # mutants a notebook
-SECONDS, SECONDS_SLOW = 20, 300  # of CPU, for one fault
+SECONDS = 20  # of CPU for one fault, and 15 times that for a slow one
 MOST_ACCEPTED = 0.10
 WRONG, DOES_NOT_RUN, SURVIVES = "wrong", "does not run", "survives"
 BY_DRAWN_INPUTS, EQUAL = "wrong, by drawn inputs", "equal on drawn inputs"
@@ -124,7 +124,7 @@ class Notebook:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            seconds = SECONDS_SLOW if self.is_slow(fault) else SECONDS
+            seconds = SECONDS * (15 if self.is_slow(fault) else 1)
             signal.setitimer(signal.ITIMER_PROF, seconds)  # ends the child
             gc.disable()  # it would copy all memory
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -64,7 +64,7 @@ def mutants(cell: str, source: str) -> Iterator[Fault]:
             child.parent = parent
     names = {name_of(node) for node in ast.walk(tree)}
     whole = ast.unparse(tree)
-    seen, identities = {whole}, set()
+    seen = {whole}
     for top in tree.body:
         for node in ast.walk(top):
             around = smallest_that_stands_once(node, whole)
@@ -73,10 +73,7 @@ def mutants(cell: str, source: str) -> Iterator[Fault]:
                 with put_in_place(node, new):
                     code, identity = ast.unparse(tree), f"{old} -> {headline(around)}"
                 if code not in seen:
-                    while identity in identities:
-                        identity += " (again)"
                     seen.add(code)
-                    identities.add(identity)
                     owner = getattr(top, "name", "")
                     yield Fault(f"{cell}: {identity}", cell, code, owner)
 

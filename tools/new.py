@@ -32,18 +32,16 @@ TO WRITE: which question, that a person could ask, is answered? Its paper, linke
 The closed cells hold what every lesson needs; [How we check](../checking.md) says
 why, and which digits may differ on your machine.
 # %% setup
-# @title Set-up
-<setup>
 # %% helpers
-# @title How we compare
-<helpers>
-# %% draw
-# @title How the drawing is made
-<draw>
+# %% drawing
 # %% picture
-draw(["scores", "softmax", "weights"])
+net = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=-1))
+trace = Trace(net, {"x": torch.zeros(2, 4)}, [nn.Linear, nn.Softmax])
+print(trace)
+draw(trace)
+plt.show()
 # %% [md] picture-text
-TO WRITE: what to look at in the drawing. Its function is a stand-in.
+TO WRITE: what to look at in the drawing.
 # %% [md] softmax-idea
 ## The softmax
 
@@ -81,7 +79,7 @@ TO WRITE: the next lessons, and the papers, up to today.
 """
 # For each claim the beginnings of the printed lines that it rests on.
 EVIDENCE = [
-    ["scores -> softmax -> weights"],
+    ["softmax: all weights are positive: True"],
     ["max abs diff vs F.softmax"],
     ["max abs diff vs F.softmax, float64"],
     ["softmax: all weights are positive: True"],
@@ -92,19 +90,6 @@ METADATA = {
     "picture": {"mystnb": {"image": {"alt": ALT, "classes": "dark-light"}}},
     "takeaways": {"evidence": EVIDENCE},
 }
-# A stand-in, until there is a function that draws what a forward pass records.
-DRAW = '''def draw(parts):
-    """Print the parts in order, and draw a box for each and arrows between."""
-    print(" -> ".join(parts))
-    _, ax = plt.subplots(figsize=(6, 1))
-    ax.set(xlim=(-0.5, len(parts) - 0.5), ylim=(-1, 1))
-    ax.axis("off")
-    for i, part in enumerate(parts):
-        ax.text(i, 0, part, ha="center", va="center", bbox={"fc": "none"})
-        if i:
-            ax.annotate("", (i - 0.3, 0), (i - 0.7, 0),
-                        arrowprops={"arrowstyle": "->"})
-    plt.show()'''
 SOFTMAX = '''def softmax(x):
     """Softmax over the last axis of x (..., n): positive numbers with sum 1."""
     e = x.exp()  # (..., n)
@@ -229,11 +214,8 @@ def write(root: Path, number: str, slug: str) -> list[str]:
     for path in [*root.glob(f"lessons/{number}-*"), checks]:
         if path.exists():
             raise SystemExit(f"{path.name} is there already; nothing was written")
-    names = {"softmax": SOFTMAX, "draw": DRAW, "links": numbered(LINK)}
+    names = {"softmax": SOFTMAX, "links": numbered(LINK)}
     names |= {"number": number, "slug": slug, "title": slug.replace("-", " ").title()}
-    cells = {cell.id: cell.source for cell in read(path_of(SHARED[0])).cells}
-    for id_ in ("setup", "helpers"):
-        names[id_] = re.sub(r"^# @title .*\n", "", cells[id_])
     templates = {slug: LESSON, "exercises": EXERCISES + numbered(EXERCISE)}
     paths = [root / f"lessons/{number}-{name}.ipynb" for name in templates]
     for path, lesson, template in zip(paths, SHARED, templates.values(), strict=True):

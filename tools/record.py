@@ -33,10 +33,7 @@ def records_of(path, notebook) -> list[tuple[str, object]]:
                 after = notebook.cells[number]
                 if not after.source.startswith(RECORD):
                     place = f"{display_name(path)}, cell {number}"
-                    raise SystemExit(
-                        f"{place}: after {node.name} a Markdown cell must stand "
-                        f"that starts with {RECORD}"
-                    )
+                    raise SystemExit(f"{place}: no cell after it starts with {RECORD}")
                 found.append((node.name, after))
     return found
 

@@ -6,5 +6,5 @@ FAULTS    faults that are ideas and no slips, which the notebook itself must fin
 ACCEPTED  mutants that may survive, by the reason
 TO_CURE   how many other mutants survive in a cell, until the lesson is rebuilt
 ANSWERS   a right answer to each exercise, written otherwise than ours
-EXEMPT    functions that no check made by @equal holds, and why
+EXEMPT    by reason, functions that no check made by @equal holds
 """

@@ -34,7 +34,6 @@ NUMBERS = {
 FAULTS = {
     "37": r"""
 jacobian || (z > 0).to(z.dtype) || torch.ones_like(z)
-product || math.sqrt(1 / 6) || math.sqrt(1 / 2)
 residual-jacobian || [False, True] || [True] || residual-parity
 residual-jacobian || total + path || total + path * any(through) || residual-parity
 batch-norm || (var + self.eps) || (var).add(self.eps) || batch-norm-parity
@@ -47,7 +46,6 @@ models || nn.BatchNorm1d(D), relu) || relu) || gradient-norms
 models || ResidualBlock(nn.Sequential(nn.LayerNorm(D), linear, relu))
     || nn.Sequential(make_block("residual", D), nn.LayerNorm(D)) || gradient-norms
 spirals || ), y\n || ), y[torch.randperm(n)]\n || gradient-norms
-deep-results || make_model(kind, 30, s) || make_model(kind, 3, s)
 """,
     "37-exercises": r"""
 moves-check || norm.train(call < 2)(x) || norm.train(call < 1)(x) || moves-answer
@@ -113,7 +111,9 @@ def linear_accuracy(shortcut, L, seed):
 """
 }
 
-EXEMPT = {"fit_and_record": "trains", "train_eval": "trains"}
+EXEMPT = {
+    "trains": "fit_and_record train_eval",
+}
 
 kinds = st.sampled_from(["plain", "residual", "residual + layer norm", "batch norm"])
 
