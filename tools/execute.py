@@ -6,6 +6,8 @@ nbval will run it. It is written back only when every cell ran, and in one norma
 the lesson and nothing else.
 """
 
+import base64
+import io
 import os
 import tempfile
 import time
@@ -14,11 +16,20 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from PIL import Image
 
 from tools.form import closed, problems
 from tools.notebooks import find
 
 CELL_TIMEOUT = 300  # seconds
+
+
+def lighten(png: str) -> str:
+    """Return a figure, in base64, with 48 colours: it takes a quarter of the bytes."""
+    file = io.BytesIO()
+    figure = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    figure.quantize(48, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return base64.b64encode(file.getvalue()).decode()
 
 
 class LessonError(Exception):
@@ -57,6 +68,8 @@ def execute(path: Path, folder: Path | str, environment: dict | None = None):
     for output in (o for cell in notebook.cells for o in cell.get("outputs", [])):
         if "metadata" in output:
             output.metadata = nbformat.from_dict({})
+        if "image/png" in output.get("data", {}):
+            output.data["image/png"] = lighten(output.data["image/png"])
     return closed(notebook)
 
 
