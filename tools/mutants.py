@@ -65,7 +65,7 @@ def mutants(cell: str, source: str) -> Iterator[Fault]:
             child.parent = parent
     names = {name_of(node) for node in ast.walk(tree)}
     whole = ast.unparse(tree)
-    seen = {whole}
+    seen, identities = {whole}, set()
     run = (top for top in tree.body if not getattr(top, "name", "").endswith(RECORDED))
     for top in run:
         for node in ast.walk(top):
@@ -75,6 +75,9 @@ def mutants(cell: str, source: str) -> Iterator[Fault]:
                 with put_in_place(node, new):
                     code, identity = ast.unparse(tree), f"{old} -> {headline(around)}"
                 if code not in seen:
+                    while identity in identities:
+                        identity += " (again)"
+                    identities.add(identity)
                     seen.add(code)
                     owner = getattr(top, "name", "")
                     yield Fault(f"{cell}: {identity}", cell, code, owner)

@@ -9,7 +9,6 @@ from tests.checking import by_hand, equal, mlp, sdpa, seeded, share_parameters
 
 BANDS = {
     "look back, 1 head: mean test acc": (31, 36.9, 1.9),
-    # some runs find a way, some do not
     "look back, 2 heads: mean test acc": (40, 97.9, 49.9),
     "look back, 4 heads: mean test acc": (92, 100, 5.9),
     "{all parts|without the norms}: mean test acc": (90, 100, 6.9),
@@ -30,7 +29,6 @@ BANDS = {
     "with positions: test acc, mirror images included": (95, 100),
     "no attention, with positions: mean test acc": (93, 100, 3.9),
     "causal, no positional encoding: mean test acc": (95, 100, 3.9),
-    # exercises from here on
     "A and B at most 3 apart: test acc": (63, 87.9),
     "A and B further apart:   test acc": (95, 100),
     "T = 32, 100 sequences: mean test acc": (88, 94.9, 3.9),
