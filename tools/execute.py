@@ -25,10 +25,10 @@ CELL_TIMEOUT = 300  # seconds
 
 
 def lighten(png: str) -> str:
-    """Return a figure, in base64, with 48 colours: it takes a quarter of the bytes."""
+    """Return a figure, in base64, with 32 colours: it takes a quarter of the bytes."""
     file = io.BytesIO()
     figure = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
-    figure.quantize(48, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    figure.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 
