@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tools.notebooks import IN_FULL
+
 OPERATORS = """Add Sub, Sub Add, Mult Div, Div Mult, Pow Mult, Eq NotEq, NotEq Eq,
     Lt GtE LtE Gt, Gt LtE GtE Lt, LtE Gt Lt, GtE Lt Gt"""
 OTHERS = {row.split()[0]: row.split()[1:] for row in OPERATORS.split(",")}
@@ -32,7 +34,6 @@ SEEDS = {"manual_seed", "set_num_threads"}
 EXAMPLES = {"randn", "rand", "randint", "randperm", "tensor", "linspace", "range"}
 SYMMETRIC = {"transpose", "equal", "allclose", "assert_close"}
 TIES = [{ast.Lt, ast.LtE}, {ast.Gt, ast.GtE}]  # the same but for equal numbers
-RECORDED = "_in_full"  # how functions end that a notebook does not call
 NUMBERS = ast.Constant | ast.Tuple | ast.Load | ast.Store
 
 
@@ -66,8 +67,8 @@ def mutants(cell: str, source: str) -> Iterator[Fault]:
     names = {name_of(node) for node in ast.walk(tree)}
     whole = ast.unparse(tree)
     seen, identities = {whole}, set()
-    run = (top for top in tree.body if not getattr(top, "name", "").endswith(RECORDED))
-    for top in run:
+    called = [t for t in tree.body if not getattr(t, "name", "").endswith(IN_FULL)]
+    for top in called:
         for node in ast.walk(top):
             around = smallest_that_stands_once(node, whole)
             old = headline(around)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LESSONS = ROOT / "lessons"
 NOTEBOOKS = sorted(LESSONS.glob("*.ipynb"))
 CHECKS = ROOT / "tests" / "lessons"
+IN_FULL = "_in_full"  # so end the names of functions that are recorded, and not run
 
 
 def is_exercises(path: Path) -> bool:

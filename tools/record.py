@@ -14,9 +14,8 @@ import platform
 import time
 
 from tools.execute import save
-from tools.notebooks import definitions_of, display_name, find, read
+from tools.notebooks import IN_FULL, definitions_of, display_name, find, read
 
-SUFFIX = "_in_full"
 RECORD = "**In full.**"
 
 
@@ -29,7 +28,7 @@ def records_of(path, notebook) -> list[tuple[str, object]]:
     for number, cell in enumerate(notebook.cells, start=1):
         body = ast.parse(cell.source).body if cell.cell_type == "code" else []
         for node in body:
-            if isinstance(node, ast.FunctionDef) and node.name.endswith(SUFFIX):
+            if isinstance(node, ast.FunctionDef) and node.name.endswith(IN_FULL):
                 after = notebook.cells[number]
                 if not after.source.startswith(RECORD):
                     place = f"{display_name(path)}, cell {number}"
