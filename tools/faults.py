@@ -242,7 +242,8 @@ def problems_of_mutants(notebook, tried, few) -> list[str]:
     """Print the score of a lesson; return which mutants survive that should not.
 
     ACCEPTED has by reason what may survive: "cell: old -> new", or "cell: old" for any
-    change of just this code. TO_CURE has how many others are known to, by cell.
+    change of just this code. TO_CURE has how many others are known to, by cell, the
+    slow ones not counted.
     tried: mutants with their verdicts.
     """
     data, verdicts = data_of(notebook.name), Counter(fault.verdict for fault in tried)
@@ -270,8 +271,9 @@ def problems_of_mutants(notebook, tried, few) -> list[str]:
         notes += [f"{EQUAL}: {f.identity}" for f in tried if f.verdict == EQUAL]
         notes += [f"to cure: {fault.identity}" for fault in open_]
         cells = Counter(f.cell for f in open_ if not notebook.is_slow(f))
-        more = {c: n for c, n in cells.items() if n > int(to_cure.get(c, 0))}
-        problems = [f"{c}: {n} survive, more than TO_CURE" for c, n in more.items()]
+        surviving = {cell: str(number) for cell, number in cells.items()}
+        differ = sorted(surviving.items() ^ to_cure.items())
+        problems = [f"survivors and TO_CURE differ: {row}" for row in differ]
         stale = reasons.keys() - set(map(row_of, survivors))
         problems += [f"accepted, but does not survive: {row}" for row in stale]
         if len(survivors) - len(open_) > MOST_ACCEPTED * (found + len(survivors)):

@@ -68,7 +68,7 @@ difference-part: datasets[s][0] -> datasets[s][1]
 }
 TO_CURE = """
 batch-eval: 10; batch-norm-parity: 2; coupling: 3; gradients-after: 6; jacobian: 2
-layer-norm: 3; residual-parity: 2; stuck: 3; training: 1
+layer-norm: 3; residual-parity: 2; stuck: 3
 """
 
 ANSWERS = {

@@ -72,7 +72,7 @@ recall-outer: for _, (x, y, _) in datasets
 }
 TO_CURE = """
 causal-flag: 18; conventions: 4; empty-gradient: 24; empty-row: 7; explain-asked: 1
-explain-erase: 12; explain-trained: 1; leak-test: 2; order: 6; padding: 16
+explain-erase: 12; leak-test: 2; order: 6; padding: 16
 polarity: 11
 """
 
